@@ -97,7 +97,8 @@ Backend::~Backend() {
 }
 
 abi::MemoryTypes Backend::memory_types() {
-  return {abi::MemoryType::dram, abi::MemoryType::vram};
+  return {abi::MemoryType::dram, abi::MemoryType::vram, abi::MemoryType::block,
+          abi::MemoryType::file};
 }
 
 abi::Status Backend::registerMem(const abi::BlobDescriptor& memory, const abi::MemoryType& type,

@@ -54,9 +54,9 @@ Result<const Segment*> Loopback::local(Registration& registration) {
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& segment = known_[&registration].segment;
   if (!segment) {
-    const abi::Descriptor& memory = registration.memory();
-    auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
-    auto added = engine_->add(Memory::adopt(address, memory.bytes));
+    const auto memory = memory_of(registration.memory(), registration.type());
+    if (!memory) return fail(memory.error());
+    auto added = engine_->add(*memory);
     if (!added) return fail(std::move(added.error()));
     segment = std::move(*added);
   }

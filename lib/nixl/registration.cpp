@@ -1,7 +1,9 @@
 #include "nixl/registration.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -19,21 +21,52 @@ Result<void> check_kind(const Segment& segment, abi::MemoryType type) {
               "the memory is registered as a GPU's (VRAM), and no GPU's driver knows it");
 }
 
+bool is_file(abi::MemoryType type) {
+  return type == abi::MemoryType::file || type == abi::MemoryType::block;
+}
+
+/// Programs write at the end of a file that they have just made: so it grows.
+Result<Memory> file_of(const abi::Descriptor& memory) {
+  const auto most = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
+  const int fd = memory.device <= most ? static_cast<int>(memory.device) : -1;
+  if (fcntl(fd, F_GETFL) < 0)
+    return fail(Code::invalid_argument,
+                fmt::format("{} is no open descriptor: files are registered by theirs, in the "
+                            "place of the device's number",
+                            memory.device));
+  FileOptions options;
+  options.create = true;
+  return Memory::file(fd, memory.address, memory.bytes, options);
+}
+
+Rights rights_to(const abi::Descriptor& memory, abi::MemoryType type) {
+  if (!is_file(type)) return Rights::read_write;
+  const int flags = fcntl(static_cast<int>(memory.device), F_GETFL);
+  return (flags & O_ACCMODE) == O_RDONLY ? Rights::read : Rights::read_write;
+}
+
 }  // namespace
+
+Result<Memory> memory_of(const abi::Descriptor& memory, abi::MemoryType type) {
+  if (is_file(type)) return file_of(memory);
+  if (type != abi::MemoryType::dram && type != abi::MemoryType::vram)
+    return fail(Code::unsupported, "only DRAM, VRAM, files and block devices can be registered");
+  // NIXL's addresses are numbers.
+  auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
+  return Memory::adopt(address, memory.bytes);
+}
 
 Result<std::unique_ptr<Registration>> Registration::make(Engine& engine,
                                                          const abi::Descriptor& memory,
                                                          abi::MemoryType type) {
-  if (type != abi::MemoryType::dram && type != abi::MemoryType::vram)
-    return fail(Code::unsupported, "only DRAM and VRAM can be registered");
-  // NIXL's addresses are numbers.
-  auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
-  auto segment = engine.add(Memory::adopt(address, memory.bytes));
+  const auto described = memory_of(memory, type);
+  if (!described) return fail(described.error());
+  auto segment = engine.add(*described);
   if (!segment) return fail(std::move(segment.error()));
   if (auto kind = check_kind(*segment, type); !kind) return fail(std::move(kind.error()));
-  auto grant = segment->grant({}, Rights::read_write);
+  auto grant = segment->grant({}, rights_to(memory, type));
   if (!grant) return fail(std::move(grant.error()));
-  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory);
+  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory, type);
 }
 
 Result<void> Registration::release(Deadline deadline) {

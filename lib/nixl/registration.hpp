@@ -13,16 +13,25 @@
 
 namespace weft::nixl {
 
+/// What a descriptor stands for. That of a file or a block device has an offset in the place of an
+/// address, and a descriptor of the system's in that of a device's number.
+Result<Memory> memory_of(const abi::Descriptor& memory, abi::MemoryType type);
+
 /// Memory of this agent's: a segment, and the one grant on it that all peers and requests use.
 class Registration : public abi::Metadata {
  public:
   static Result<std::unique_ptr<Registration>> make(Engine& engine, const abi::Descriptor& memory,
                                                     abi::MemoryType type);
-  Registration(Segment segment, Grant grant, const abi::Descriptor& memory)
-      : Metadata(true), segment_(std::move(segment)), grant_(std::move(grant)), memory_(memory) {}
+  Registration(Segment segment, Grant grant, const abi::Descriptor& memory, abi::MemoryType type)
+      : Metadata(true),
+        segment_(std::move(segment)),
+        grant_(std::move(grant)),
+        memory_(memory),
+        type_(type) {}
 
   const Segment& segment() const noexcept { return segment_; }
   const abi::Descriptor& memory() const noexcept { return memory_; }
+  abi::MemoryType type() const noexcept { return type_; }
   Blob grant() const { return grant_.blob(); }
 
   /// Ends the grant and unregisters the memory, once no peer can touch it any more: a holder that
@@ -34,6 +43,7 @@ class Registration : public abi::Metadata {
   Segment segment_;
   Grant grant_;
   const abi::Descriptor memory_;
+  const abi::MemoryType type_;
 };
 
 /// Memory that requests name as the remote side.
@@ -50,7 +60,7 @@ class RemoteMemory : public abi::Metadata {
   /// How it is reached now. A peer that was declared dead, because it stood still, and that goes
   /// on, is met again by this: not every libnixl forgets the metadata of one that was disconnected.
   Result<Reach> reach(Agents& agents);
-  /// The address of its first byte, in the other agent's process.
+  /// The address of its first byte, in the other agent's process; of a file its offset.
   std::uintptr_t base() const noexcept { return base_; }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/random.hpp"
+#include "weights/names.hpp"
 
 namespace weft::weights {
 namespace {
@@ -17,37 +18,25 @@ Clock::time_point in_microseconds(Clock::time_point now, std::uint64_t count) {
   return now + std::chrono::microseconds(std::min<std::uint64_t>(count, 86'400'000'000));
 }
 
-/// The groups of pieces that one write each carries.
-std::uint64_t writes_of(const std::vector<Piece>& pieces) {
-  std::uint64_t writes = 0;
-  for (std::size_t i = 0; i < pieces.size(); ++i)
-    writes += i == 0 || pieces[i].src_segment != pieces[i - 1].src_segment ||
-              pieces[i].dst_segment != pieces[i - 1].dst_segment;
-  return writes;
-}
-
 }  // namespace
 
-Leader::Leader(Member& member, std::uint32_t publishers, std::uint32_t subscribers)
-    : member_(member),
-      publishers_wanted_(publishers),
-      subscribers_wanted_(subscribers),
-      life_(core::random_u64()) {}
+Leader::Leader(Member& member, const PublisherOptions& options)
+    : member_(member), options_(options), life_(core::random_u64()) {}
 
 void Leader::hear(const ContactPtr& from, const Note& note) {
   if (note.kind == NoteKind::join) return join(from, note);
   if (note.kind == NoteKind::stand) return take_stand(from, note);
-  Joined* publisher = publisher_at(from);
-  if (publisher == nullptr) return;
-  if (note.kind == NoteKind::ready) take_ready(*publisher, note);
-  if (note.kind == NoteKind::failed && round_ && round_->id == note.round)
-    stop(fmt::format("{}: {}", publisher->description.name, note.text));
+  Joined* publisher = find(publishers_, from);
+  if (publisher != nullptr && note.kind == NoteKind::ready) take_ready(*publisher, note);
+  const Joined* sender = publisher != nullptr ? publisher : find(subscribers_, from);
+  if (sender != nullptr && note.kind == NoteKind::failed && round_ && round_->id == note.round)
+    stop(fmt::format("{}: {}", sender->description.name, note.text));
 }
 
 void Leader::join(const ContactPtr& from, const Note& note) {
-  if (note.side == Side::publisher && note.rank >= publishers_wanted_) {
+  if (note.side == Side::publisher && note.rank >= options_.publishers) {
     core::log(LogLevel::warning, "weights: publisher {} joins a group of {}", note.rank,
-              publishers_wanted_);
+              options_.publishers);
     return;
   }
   Group& group = note.side == Side::publisher ? publishers_ : subscribers_;
@@ -80,8 +69,9 @@ void Leader::rejoin(const ContactPtr& from, const Note& note) {
 
 void Leader::take_ready(Joined& publisher, const Note& note) {
   const auto now = Clock::now();
-  publisher.ready = Ready{note.step, in_microseconds(now, note.microseconds / 10 * 9),
-                          in_microseconds(now, note.microseconds)};
+  // The last twentieth is for the answer to a publisher that waits as long as it said.
+  publisher.ready = Ready{note.step, in_microseconds(now, note.microseconds / 20 * 18),
+                          in_microseconds(now, note.microseconds / 20 * 19)};
 }
 
 void Leader::take_stand(const ContactPtr& from, const Note& note) {
@@ -93,9 +83,9 @@ void Leader::take_stand(const ContactPtr& from, const Note& note) {
   round_->tally.told(static_cast<std::size_t>(at - round_->contacts.begin()), note.stand);
 }
 
-Leader::Joined* Leader::publisher_at(const ContactPtr& contact) {
-  for (auto& [rank, publisher] : publishers_)
-    if (publisher.contact == contact) return &publisher;
+Leader::Joined* Leader::find(Group& group, const ContactPtr& contact) {
+  for (auto& [rank, joined] : group)
+    if (joined.contact == contact) return &joined;
   return nullptr;
 }
 
@@ -163,14 +153,14 @@ void Leader::consider_round(Clock::time_point now) {
 
 /// Who has not come yet, in words; empty if a round can begin.
 std::string Leader::missing() const {
-  for (std::uint32_t rank = 0; rank < publishers_wanted_; ++rank) {
+  for (std::uint32_t rank = 0; rank < options_.publishers; ++rank) {
     const auto at = publishers_.find(rank);
     if (at == publishers_.end()) return fmt::format("publisher {} is not there", rank);
     if (!at->second.ready) return fmt::format("publisher {} does not publish", rank);
   }
-  if (subscribers_.empty() || subscribers_.size() < subscribers_wanted_)
+  if (subscribers_.empty() || subscribers_.size() < options_.subscribers)
     return fmt::format("{} of {} subscribers are there", subscribers_.size(),
-                       std::max(1U, subscribers_wanted_));
+                       std::max(1U, options_.subscribers));
   return {};
 }
 
@@ -182,28 +172,39 @@ Result<void> Leader::make_plan() {
     world.subscribers.push_back(each.description);
     members.push_back({rank, each.address});
   }
-  // Replicas do not pass bytes on yet.
-  auto made = plan(world, {.fan_out = FanOut::direct});
+  auto made = plan(world, {.fan_out = options_.fan_out, .chunk_bytes = options_.chunk_bytes});
   if (!made) return fail(std::move(made.error()));
+  if (std::uint64_t{made->chunks} * made->hops > most_stages)
+    return fail(Code::unsupported, fmt::format("a chain of {} chunks and {} hops is too long",
+                                               made->chunks, made->hops));
+  tell(std::move(*made), members);
+  plan_is_old_ = false;
+  return {};
+}
 
-  std::vector<Note> to_publishers(world.publishers.size()), to_subscribers(members.size());
-  for (Transfer& transfer : made->transfers) {
-    const std::uint32_t from = transfer.from.rank;  // All publishers are there: index is rank.
+/// Each rank gets its part of the plan. All publishers are there: the index of one is its rank.
+void Leader::tell(Plan plan, const std::vector<Located>& members) {
+  std::vector<Note> to_publishers(publishers_.size()), to_subscribers(members.size());
+  for (Transfer& transfer : plan.transfers) {
+    const std::uint32_t from = transfer.from.rank;
+    const bool published = transfer.from.side == Side::publisher;
+    const Stage stage = transfer.chunk * plan.hops + transfer.hop;
     to_subscribers[transfer.to].sources.push_back(
-        {from, publishers_.at(from).address, writes_of(transfer.pieces)});
-    to_publishers[from].sends.push_back({members[transfer.to].rank, std::move(transfer.pieces)});
+        {published ? publishers_.at(from).address : members[from].address, stage,
+         writes_of(transfer.pieces).size()});
+    (published ? to_publishers : to_subscribers)[from].sends.push_back(
+        {members[transfer.to].rank, stage, transfer.hop > 0, std::move(transfer.pieces)});
   }
   for (auto& [rank, each] : publishers_) {
-    to_publishers[rank].kind = NoteKind::sends;
+    to_publishers[rank].kind = NoteKind::plan;
     member_.send(each.contact, to_publishers[rank]);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
-    to_subscribers[i].kind = NoteKind::sources;
+    to_subscribers[i].kind = NoteKind::plan;
+    to_subscribers[i].verify = options_.verify;
     to_subscribers[i].members = members;
     member_.send(subscribers_.at(members[i].rank).contact, to_subscribers[i]);
   }
-  plan_is_old_ = false;
-  return {};
 }
 
 void Leader::begin_round() {

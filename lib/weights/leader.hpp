@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include <weft/weights.hpp>
 
 #include "weights/member.hpp"
 #include "weights/tally.hpp"
@@ -13,8 +14,7 @@ namespace weft::weights {
 
 class Leader final : public Role {
  public:
-  /// `publishers` are in the group; a round waits for `subscribers` of the others.
-  Leader(Member& member, std::uint32_t publishers, std::uint32_t subscribers);
+  Leader(Member& member, const PublisherOptions& options);
 
   void hear(const ContactPtr& from, const Note& note) override;
   void lost(const ContactPtr& contact) override;
@@ -49,11 +49,12 @@ class Leader final : public Role {
   void rejoin(const ContactPtr& from, const Note& note);
   void take_ready(Joined& publisher, const Note& note);
   void take_stand(const ContactPtr& from, const Note& note);
-  Joined* publisher_at(const ContactPtr& contact);
+  static Joined* find(Group& group, const ContactPtr& contact);
 
   void consider_round(Clock::time_point now);
   std::string missing() const;
   Result<void> make_plan();
+  void tell(Plan plan, const std::vector<Located>& members);
   void begin_round();
 
   void stop(const std::string& why);
@@ -64,7 +65,7 @@ class Leader final : public Role {
   void tell_members(const Note& note);
 
   Member& member_;
-  const std::uint32_t publishers_wanted_, subscribers_wanted_;
+  const PublisherOptions options_;
   const std::uint64_t life_;
   std::uint64_t rounds_ = 0;
   Group publishers_, subscribers_;

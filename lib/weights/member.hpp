@@ -10,6 +10,7 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "base/fork_guard.hpp"
 #include "base/sync.hpp"
 #include "weights/note.hpp"
 
@@ -64,6 +65,8 @@ class Member {
   /// The roles outlive the threads that begin here.
   Result<void> start(std::vector<Role*> roles);
   void stop();
+  /// Whether this is a forked child, in which the threads are not.
+  bool forked() const noexcept { return core::fork_generation() != generation_; }
 
   Engine& engine() noexcept { return engine_; }
   const std::shared_ptr<Inbox>& inbox() const noexcept { return inbox_; }
@@ -87,12 +90,20 @@ class Member {
   void hear(const ContactPtr& from, const Note& note);
 
   Engine& engine_;
+  const std::uint64_t generation_ = core::fork_generation();
   const std::shared_ptr<Inbox> inbox_ = std::make_shared<Inbox>();
   const ContactPtr self_ = std::make_shared<Contact>();
   std::vector<ContactPtr> contacts_;
   std::vector<Role*> roles_;
   std::thread thread_, acceptor_;
 };
+
+/// Ends a rank's life. In a forked child the threads to be joined are not there: everything stays
+/// as it is.
+template <typename State>
+void leave(std::shared_ptr<State> state) {
+  if (state && state->forked()) new std::shared_ptr<State>(std::move(state));
+}
 
 /// Keeps a rank in touch with the leader.
 class LeaderLink {

@@ -41,6 +41,11 @@ class Reader {
     std::array<std::byte, sizeof(T)> bytes{};
     if (take(bytes.data(), bytes.size())) std::memcpy(&value, bytes.data(), sizeof value);
   }
+  void operator()(bool& value) {
+    std::uint8_t byte = 0;
+    (*this)(byte);
+    value = byte != 0;
+  }
   void operator()(std::string& text) {
     const std::uint64_t length = count();
     text.resize(length);
@@ -114,14 +119,20 @@ void visit(Archive& archive, N& note) {
     archive(shard.offset);
     visit_dims(archive, shard.strides);
   });
-  for (auto* seats : {&note.sources, &note.members})
-    visit_list(archive, *seats, [&](auto& seat) {
-      archive(seat.rank);
-      archive(seat.address);
-      archive(seat.writes);
-    });
+  archive(note.verify);
+  visit_list(archive, note.members, [&](auto& member) {
+    archive(member.rank);
+    archive(member.address);
+  });
+  visit_list(archive, note.sources, [&](auto& source) {
+    archive(source.address);
+    archive(source.stage);
+    archive(source.writes);
+  });
   visit_list(archive, note.sends, [&](auto& send) {
     archive(send.to);
+    archive(send.stage);
+    archive(send.passed_on);
     visit_list(archive, send.pieces, [&](auto& piece) {
       archive(piece.src_segment);
       archive(piece.dst_segment);

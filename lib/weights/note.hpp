@@ -20,16 +20,27 @@ struct Round {
   auto operator<=>(const Round&) const = default;
 };
 
-/// A rank, where to meet it, and how many writes come from it.
+/// A subscriber, and where to meet it.
 struct Located {
   std::uint32_t rank = 0;
   std::string address;
+};
+
+/// A chunk and a hop of the plan, as one number: hop h + 1 of a chunk comes right behind its hop h.
+using Stage = std::uint32_t;
+
+/// Of whom a subscriber gets something in a stage, and in how many writes.
+struct Source {
+  std::string address;
+  Stage stage = 0;
   std::uint64_t writes = 0;
 };
 
-/// What one publisher writes to one subscriber.
+/// What a rank writes to a subscriber in a stage.
 struct Send {
   std::uint32_t to = 0;
+  Stage stage = 0;
+  bool passed_on = false;  // may be written when all of the stage before has come
   std::vector<Piece> pieces;
 };
 
@@ -37,12 +48,12 @@ enum class Outcome : std::uint8_t { done, voided, unknown };
 
 enum class NoteKind : std::uint8_t {
   join,      ///< To the leader: side, rank, text (address), description; round and stand if any.
-  sends,     ///< To a publisher: what it writes, for the rounds that follow.
-  sources,   ///< To a subscriber: who writes to it, and all subscribers.
+  plan,      ///< To all, for the rounds that follow: what the rank writes (sends, verify); to a
+             ///< subscriber also who writes to it (sources), and all subscribers (members).
   ready,     ///< To the leader: rank, step, time.
   begin,     ///< To all: round, step, time.
-  granted,   ///< From a subscriber to a publisher: round, rank.
-  failed,    ///< To the leader: round, text.
+  granted,   ///< From a subscriber to one that writes to it: round, rank.
+  failed,    ///< To the leader, of what a rank writes: round, text.
   stop,      ///< To subscribers: round, text.
   stand,     ///< From a subscriber to the leader or another: round, rank, stand, text.
   question,  ///< From a subscriber to another: round.
@@ -63,7 +74,9 @@ struct Note {
   std::uint64_t microseconds = 0;
   std::string text = {};
   Rank description = {};
-  std::vector<Located> sources = {}, members = {};
+  bool verify = false;
+  std::vector<Located> members = {};
+  std::vector<Source> sources = {};
   std::vector<Send> sends = {};
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
@@ -22,6 +23,9 @@ constexpr auto fence_time = 500ms;
 constexpr auto look_again = 10ms;
 constexpr auto ask_again = 200ms;
 constexpr auto question_time = 200ms;
+// For a source to introduce itself: on a machine with far more threads than cores it takes some
+// tenths of a second. A guess.
+constexpr auto introduction_time = 1s;
 
 }  // namespace
 
@@ -32,15 +36,20 @@ Receiver::Receiver(Member& member, Rank self, std::vector<Segments> sets, Subscr
       sets_(std::move(sets)),
       options_(std::move(options)),
       versions_(std::move(versions)),
-      leader_(member, options_.leader) {}
+      leader_(member, options_.leader),
+      sender_(member, [this](const Round& round, const std::string& why) {
+        member_.send(leader_.contact(), {.kind = NoteKind::failed, .round = round, .text = why});
+      }) {}
 
 void Receiver::hear(const ContactPtr& from, const Note& note) {
+  if (note.kind == NoteKind::granted) return sender_.granted(from, note.rank, note.round);
   if (note.kind == NoteKind::question || note.kind == NoteKind::stand) return take(from, note);
   if (!leader_.is(from)) return;
   switch (note.kind) {
-    case NoteKind::sources:
+    case NoteKind::plan:
       members_ = note.members;
       sources_ = note.sources;
+      sender_.plan(note.sends, note.verify);
       break;
     case NoteKind::begin:
       begin(note);
@@ -58,6 +67,7 @@ void Receiver::begin(const Note& note) {
   if (round_ && !round_->ballot.settled()) {
     give_up("another round began");
     if (!round_->ballot.settled()) versions_->lose();
+    sender_.end(true);
   }
   std::size_t self = 0;
   while (self < members_.size() && members_[self].rank != options_.rank) ++self;
@@ -140,7 +150,8 @@ Clock::time_point Receiver::advance(Clock::time_point now) {
   if (round_ && !round_->ballot.settled()) {
     next = std::min(next, now < round_->end ? round_->end : now + ask_again);
     if (round_->asks) next = std::min(next, round_->next_question);
-    if (round_->phase == Phase::draining) next = std::min(next, now + look_again);
+    if (round_->phase == Phase::waiting || round_->phase == Phase::draining)
+      next = std::min(next, now + look_again);
   }
   return next;
 }
@@ -155,18 +166,27 @@ void Receiver::advance_round(Clock::time_point now) {
   if (round_->asks && !round_->ballot.settled() && now >= round_->next_question) ask_others(now);
   if (round_->ballot.stand() != Stand::receiving) return;
   if (round_->phase == Phase::waiting) grant();
-  if (round_->phase == Phase::receiving && round_->outstanding == 0)
+  if (round_->phase == Phase::receiving && round_->outstanding.empty())
     round_->phase = Phase::draining;
   if (round_->phase == Phase::draining && drained(round_->set, now)) complete();
 }
 
 void Receiver::grant() {
+  if (auto met = meet_sources(); !met) {
+    round_->waits_for = met.error().to_string();
+    return;
+  }
+  round_->waits_for = "a peer that still gets what this rank passed on";
+  if (!sender_.quiescent()) return;
   auto free = versions_->begin();
   if (!free) return give_up(free.error().message());
-  if (!*free) return;  // Readers have it.
+  round_->waits_for = "a reader of the memory";
+  if (!*free) return;
   round_->set = **free;
   Granted& granted = granted_[round_->set];
-  if (!granted.grants.empty()) return;  // A holder of an earlier round has not stopped.
+  round_->waits_for = "a peer that may still write an earlier step";
+  if (!granted.grants.empty()) return;
+  round_->waits_for.clear();
   round_->phase = Phase::receiving;
   const Segments& segments = sets_[round_->set];
   for (std::uint32_t i = 0; i < segments.size(); ++i) {
@@ -176,26 +196,35 @@ void Receiver::grant() {
     auto published = member_.engine().publish(grant_name(round_->id, i), granted.grants.back());
     if (!published) return give_up(published.error().to_string());
   }
-  for (const Located& source : round_->sources)
-    if (auto told = grant_to(source); !told) return give_up(told.error().to_string());
+  for (const Source& source : round_->sources)
+    if (auto expected = expect_from(round_->met[source.address], source); !expected)
+      return give_up(expected.error().to_string());
+  for (const auto& [address, contact] : round_->met)
+    member_.send(contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
+  sender_.begin(round_->id, segments, Deadline::at(round_->end));
 }
 
-Result<void> Receiver::grant_to(const Located& source) {
-  auto contact = member_.meet(source.address, Deadline::in(question_time));
-  if (!contact) return fail(std::move(contact.error()));
-  if (auto expected = expect_from(*contact, source.writes); !expected) return expected;
-  member_.send(*contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
+/// One after the other: what cannot be met now may be met later, until the round is over.
+Result<void> Receiver::meet_sources() {
+  for (const Source& source : round_->sources) {
+    ContactPtr& contact = round_->met[source.address];
+    if (contact && !contact->down) continue;
+    auto met = member_.meet(source.address, Deadline::in(introduction_time));
+    if (!met) return fail(std::move(met.error()));
+    contact = std::move(*met);
+  }
   return {};
 }
 
-Result<void> Receiver::expect_from(const ContactPtr& source, std::uint64_t writes) {
-  ++round_->outstanding;
+Result<void> Receiver::expect_from(const ContactPtr& contact, const Source& source) {
+  ++round_->outstanding[source.stage];
   auto expected = member_.engine().expect(
-      *source->peer, signal_id(round_->id), writes,
+      *contact->peer, signal_id(round_->id, source.stage), source.writes,
       {.on_end =
-           [this, inbox = member_.inbox(), round = round_->id](auto, const Error* error) {
-             inbox->post([this, round, trouble = error ? error->to_string() : std::string()] {
-               arrived(round, trouble);
+           [this, inbox = member_.inbox(), round = round_->id, stage = source.stage](
+               auto, const Error* error) {
+             inbox->post([this, round, stage, trouble = error ? error->to_string() : ""] {
+               arrived(round, stage, trouble);
              });
            },
        .late = Late::drop});
@@ -204,10 +233,13 @@ Result<void> Receiver::expect_from(const ContactPtr& source, std::uint64_t write
   return {};
 }
 
-void Receiver::arrived(const Round& round, const std::string& trouble) {
+void Receiver::arrived(const Round& round, Stage stage, const std::string& trouble) {
   if (!round_ || round_->id != round || round_->ballot.stand() != Stand::receiving) return;
   if (!trouble.empty()) return give_up(trouble);
-  --round_->outstanding;
+  const auto left = round_->outstanding.find(stage);
+  if (--left->second > 0) return;
+  round_->outstanding.erase(left);
+  sender_.arrived(stage);
 }
 
 void Receiver::complete() {
@@ -231,9 +263,12 @@ void Receiver::follow_ballot() {
     if (auto kept = versions_->commit(round_->step); !kept)
       core::log(LogLevel::warning, "weights: {}", kept.error().message());
   if (stand == Stand::voided) {
+    if (!round_->waits_for.empty())
+      round_->why += fmt::format("; this rank waited for {}", round_->waits_for);
     versions_->give_up(fmt::format("step {} is void: {}", round_->step, round_->why));
     round_->phase = Phase::over;
     round_->expectations.clear();
+    sender_.end(true);
     // Whatever is under way must not land in what a later round brings.
     granted_[round_->set].ending = Clock::now();
   }
@@ -277,8 +312,24 @@ bool Receiver::drained(std::size_t set, Clock::time_point now) {
   return true;
 }
 
+Result<void> Receiver::start() {
+  try {
+    passer_ = std::thread([this] {
+      while (sender_.serve(Deadline::in(Deadline::furthest))) {
+      }
+    });
+    return {};
+  } catch (const std::system_error& error) {
+    return fail(Code::unavailable, std::string("no thread to be had: ") + error.what());
+  }
+}
+
 bool Receiver::close(Deadline deadline) {
   if (round_) round_->expectations.clear();
+  sender_.end(true);
+  sender_.close();
+  if (passer_.joinable()) passer_.join();
+  if (!sender_.wait_quiescent(deadline)) return false;
   for (std::size_t set = 0; set < sets_.size(); ++set)
     while (!drained(set, Clock::now()))
       if (deadline.passed()) return false;

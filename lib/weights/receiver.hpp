@@ -1,15 +1,19 @@
-// A subscriber's role: grants a set for each round, votes, and comes to an end with the others.
+// A subscriber's role: grants a set for each round, passes on what comes, votes, and comes to an
+// end with the others.
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 #include <weft/weights.hpp>
 
 #include "weights/ballot.hpp"
 #include "weights/member.hpp"
+#include "weights/sender.hpp"
 #include "weights/versions.hpp"
 
 namespace weft::weights {
@@ -23,12 +27,14 @@ class Receiver final : public Role {
   void lost(const ContactPtr& contact) override;
   Clock::time_point advance(Clock::time_point now) override;
 
-  /// After the member's thread has ended: no peer can write any more, if it succeeds.
+  /// Begins to pass on what comes, until close(), by a thread of its own.
+  Result<void> start();
+  /// After the member's thread has ended: no peer reads or writes any more, if it succeeds.
   bool close(Deadline deadline);
 
  private:
   enum class Phase {
-    waiting,    // for readers, and for grants of earlier rounds
+    waiting,    // to meet its sources; for readers, and for sends and grants of earlier rounds
     receiving,  // what was granted
     draining,   // until no byte can come any more
     over,
@@ -38,14 +44,17 @@ class Receiver final : public Role {
     std::uint64_t step;
     Clock::time_point end;
     Ballot ballot;
-    std::vector<Located> members, sources;
+    std::vector<Located> members;
+    std::vector<Source> sources;
     Phase phase = Phase::waiting;
-    std::size_t set = 0, outstanding = 0;
+    std::size_t set = 0;
+    std::map<std::string, ContactPtr> met = {};     // sources by address
+    std::map<Stage, std::size_t> outstanding = {};  // sources that have not written all of it
     std::vector<Expectation> expectations = {};
     bool asks = false;
     Clock::time_point next_question = {};
     Stand shown = Stand::receiving;  // what readers and other ranks were told
-    std::string why = {};
+    std::string why = {}, waits_for = {};
   };
   /// Grants on one set. They outlive their round until they are quiescent.
   struct Granted {
@@ -60,9 +69,9 @@ class Receiver final : public Role {
 
   void advance_round(Clock::time_point now);
   void grant();
-  Result<void> grant_to(const Located& source);
-  Result<void> expect_from(const ContactPtr& source, std::uint64_t writes);
-  void arrived(const Round& round, const std::string& trouble);
+  Result<void> meet_sources();
+  Result<void> expect_from(const ContactPtr& contact, const Source& source);
+  void arrived(const Round& round, Stage stage, const std::string& trouble);
   void complete();
   void give_up(const std::string& why);
   /// Tells readers and others what the ballot has come to.
@@ -79,7 +88,10 @@ class Receiver final : public Role {
   const SubscriberOptions options_;
   const std::shared_ptr<Versions> versions_;
   LeaderLink leader_;
-  std::vector<Located> members_, sources_;
+  Sender sender_;
+  std::thread passer_;
+  std::vector<Located> members_;
+  std::vector<Source> sources_;
   std::array<Granted, 2> granted_;
   std::optional<Running> round_;
 };

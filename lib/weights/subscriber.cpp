@@ -44,11 +44,14 @@ class Subscriber::State {
     member.stop();
     versions->close();
     if (!receiver.close(Deadline::in(closing_time)))
-      core::log(LogLevel::warning,
-                "weights: a peer may still write to a subscriber that is closed");
+      core::log(
+          LogLevel::warning,
+          "weights: a peer may still read or write the memory of a subscriber that is closed");
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
+
+  bool forked() const noexcept { return member.forked(); }
 
   Member member;
   const std::shared_ptr<Versions> versions;
@@ -57,8 +60,13 @@ class Subscriber::State {
 
 Subscriber::Subscriber(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Subscriber::Subscriber(Subscriber&&) noexcept = default;
-Subscriber& Subscriber::operator=(Subscriber&&) noexcept = default;
-Subscriber::~Subscriber() = default;
+Subscriber& Subscriber::operator=(Subscriber&& other) noexcept {
+  std::swap(state_, other.state_);
+  return *this;
+}
+Subscriber::~Subscriber() {
+  leave(std::move(state_));
+}
 
 Result<Subscriber> Subscriber::open(Engine& engine, Rank self, std::vector<Segments> sets,
                                     SubscriberOptions options) {
@@ -69,9 +77,16 @@ Result<Subscriber> Subscriber::open(Engine& engine, Rank self, std::vector<Segme
     return fail(std::move(usable.error()));
   auto state =
       std::make_shared<State>(engine, std::move(self), std::move(sets), std::move(options));
+  if (auto started = state->receiver.start(); !started) return fail(std::move(started.error()));
   if (auto started = state->member.start({&state->receiver}); !started)
     return fail(std::move(started.error()));
   return Subscriber(std::move(state));
+}
+
+Result<void> Subscriber::usable() const {
+  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (state_->forked()) return fail(core::forked_error());
+  return {};
 }
 
 std::optional<std::uint64_t> Subscriber::step() const noexcept {
@@ -83,14 +98,14 @@ Standing Subscriber::standing() const {
 }
 
 Result<Reading> Subscriber::read() const {
-  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (auto can = usable(); !can) return fail(std::move(can.error()));
   auto pinned = state_->versions->pin();
   if (!pinned) return fail(std::move(pinned.error()));
   return Reading(pinned->step, pinned->set, std::move(pinned->pin));
 }
 
 Result<void> Subscriber::wait(std::uint64_t step, Deadline deadline) const {
-  if (!state_) return fail(Code::closed, "the subscriber was moved from");
+  if (auto can = usable(); !can) return can;
   return state_->versions->wait(step, deadline);
 }
 

@@ -10,8 +10,8 @@ namespace weft::perf::bench {
 /// the exit code.
 using Main = int(int count, char** words);
 
-Main core_cost, fault_times, gpu_copies, idle, lease_cost, ledger_cost, mapped_copies, nic_costs,
-    raw, versus_raw, weights_plan;
+Main core_cost, fault_times, first_contact, gpu_copies, idle, lease_cost, ledger_cost,
+    mapped_copies, nic_costs, raw, versus_raw, weights_plan;
 
 constexpr int usage_error = 2;
 

@@ -25,6 +25,7 @@ constexpr Benchmark benchmarks[] = {
     {"core-cost", "the engine's own cost without a fabric: by operation, block and chunk",
      bench::core_cost},
     {"fault-times", "time until a fault is known, and until a revoke is done", bench::fault_times},
+    {"first-contact", "time from a process's start to its first bytes", bench::first_contact},
     {"gpu-copies", "GPU memory between two processes, beside plain copies", bench::gpu_copies},
     {"idle", "CPU time of idle engines, and the first write after idleness", bench::idle},
     {"lease-cost", "writes and reads with leases and without", bench::lease_cost},

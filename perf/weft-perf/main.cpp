@@ -1,6 +1,5 @@
 // The weft-perf command.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <new>
 #include <weft/process.hpp>
@@ -13,10 +12,13 @@
 #include "common/help.hpp"
 #include "common/interrupt.hpp"
 #include "common/misspelt.hpp"
+#include "common/options.hpp"
 #include "compare/compare.hpp"
 #include "raw/process.hpp"
 #include "report/document.hpp"
 #include "sides/target.hpp"
+#include "weights/command.hpp"
+#include "weights/side.hpp"
 
 namespace {
 
@@ -41,6 +43,8 @@ constexpr const char* footer =
     "      incast here, from two machines with weft-perf --listen\n"
     "  weft-perf --local --model Llama-3.1-8B --tokens 1K:32K --window 1\n"
     "  weft-perf plan --model Llama-3.1-8B --tokens 32K --prefill-seconds 2 --fabric results.json\n"
+    "  weft-perf weights --config config.json --trainers fsdp=16 --ranks tp=4,replicas=4 "
+    "--providers shm\n"
     "\n"
     "Exit codes:\n"
     "  0    done, and every byte that was compared was right\n"
@@ -49,19 +53,11 @@ constexpr const char* footer =
     "  3    something got worse (--compare)\n"
     "  130  interrupted by Ctrl-C (143: terminated); what was measured is written\n";
 
-Result<void> announce(int fd, const std::string& address) {
-  const std::string line = address + "\n";
-  if (::write(fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    return fail(Code::invalid_argument, fmt::format("can't write to descriptor {}", fd));
-  ::close(fd);
-  return {};
-}
-
 int run_target(const Options& options) {
   auto target = Target::open(options.site);
   if (!target) return end_with(target.error());
   if (options.ready_fd >= 0) {
-    if (auto said = announce(options.ready_fd, target->address()); !said)
+    if (auto said = tool::tell_ready(options.ready_fd, target->address()); !said)
       return end_with(said.error());
   } else {
     fmt::print("weft-perf: listening at {}\n", target->address());
@@ -100,6 +96,7 @@ int run(const Options& options) {
 
 int main(int count, char** words) {
   if (const auto status = serve_raw_side(count, words)) return *status;
+  if (const auto status = serve_weights_side(count, words)) return *status;
   weft::prepare_process();
   tool::take_signals();
   CLI::App app(
@@ -115,11 +112,18 @@ int main(int count, char** words) {
                                   "Predicts how long the KV cache of a request takes, and its "
                                   "share of the time to the first token, by what was measured."),
               plan);
-  app.get_subcommand("plan")->parse_complete_callback([&app] {
-    for (const CLI::Option* each : app.get_options())
-      if (each->count() > 0)
-        throw CLI::ValidationError(each->get_name(), "plan takes options of its own, after it");
-  });
+  WeightsOptions weights;
+  add_options(*app.add_subcommand("weights",
+                                  "Measures steps of new weights between processes of this "
+                                  "machine, beside what weft-perf moves there at best."),
+              weights);
+  for (CLI::App* command : app.get_subcommands({}))
+    command->parse_complete_callback([&app, command] {
+      for (const CLI::Option* each : app.get_options())
+        if (each->count() > 0)
+          throw CLI::ValidationError(each->get_name(),
+                                     command->get_name() + " takes options of its own, after it");
+    });
   app.set_version_flag("--version", WEFT_VERSION);
   app.footer(footer);
   const tool::HelpCommands help(app);
@@ -128,7 +132,10 @@ int main(int count, char** words) {
     options.command_line = command_line(count, words);
     const auto helped = help.answer();
     if (helped) tool::print(*helped);
-    const int code = helped ? 0 : app.got_subcommand("plan") ? run_plan(plan) : run(options);
+    const int code = helped                          ? 0
+                     : app.got_subcommand("plan")    ? run_plan(plan)
+                     : app.got_subcommand("weights") ? run_weights(weights)
+                                                     : run(options);
     const auto printed = tool::finish_standard_output();
     return printed || code != 0 ? code : end_with(printed.error());
   } catch (const CLI::ParseError& error) {

@@ -47,6 +47,7 @@ abi::Plugin& plugin() {
 }
 
 abi::Descriptor Buffer::descriptor() const {
+  if (file) return *file;
   return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), 0};
 }
 
@@ -125,6 +126,16 @@ Buffer& Agent::add(std::size_t bytes, std::uint64_t seed) {
   abi::BlobDescriptor memory;
   static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
   EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::dram, buffer.local), Status::success);
+  EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
+  return buffer;
+}
+
+Buffer& Agent::add_file(int fd, std::uint64_t offset, std::size_t bytes, abi::MemoryType type) {
+  Buffer& buffer = buffers_.emplace_back(0);
+  buffer.file = {offset, bytes, static_cast<std::uint64_t>(fd)};
+  abi::BlobDescriptor memory;
+  static_cast<abi::Descriptor&>(memory) = *buffer.file;
+  EXPECT_EQ(backend_->registerMem(memory, type, buffer.local), Status::success);
   EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
   return buffer;
 }

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,10 +28,11 @@ inline void PrintTo(Status status, std::ostream* out) {
 /// What nixl_plugin_init of the built plug-in gives.
 abi::Plugin& plugin();
 
-/// Memory of the test's, registered or not.
+/// Memory of the test's, registered or not; or a file's, by its descriptor.
 struct Buffer {
   explicit Buffer(std::size_t bytes) : bytes(bytes) {}
   abi::Descriptor descriptor() const;
+  std::optional<abi::Descriptor> file;
   std::vector<std::byte> bytes;
   abi::Metadata* local = nullptr;  // of the registration
   abi::Metadata* self = nullptr;   // the same as the remote side of transfers within the agent
@@ -88,6 +90,9 @@ class Agent {
   abi::BackendEngine& backend() const { return *backend_; }
   /// Registered memory, filled with the stream `seed`.
   Buffer& add(std::size_t bytes, std::uint64_t seed);
+  /// `bytes` of a file from an offset on, as a file or as a block device.
+  Buffer& add_file(int fd, std::uint64_t offset, std::size_t bytes,
+                   abi::MemoryType type = abi::MemoryType::file);
   Status deregister(Buffer& buffer);
   /// All that the other one has registered so far, and how it is reached.
   Status load(const Agent& other);

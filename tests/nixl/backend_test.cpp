@@ -1,9 +1,12 @@
 // The backend as libnixl drives it, between two agents of this process.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include <array>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "agent.hpp"
 
@@ -303,6 +306,107 @@ TEST_P(BackendTest, TransfersWithinAnAgent) {
   EXPECT_THAT(a.notifications(), ElementsAre(Pair("a", "a word")));
 }
 
+/// A file of the test's, open.
+class OpenFile {
+ public:
+  explicit OpenFile(std::size_t bytes, std::uint64_t seed) {
+    char path[] = "/tmp/weft-nixl-XXXXXX";
+    fd_ = mkstemp(path);
+    unlink(path);
+    std::vector<std::byte> content(bytes);
+    weft::test::fill(content, seed);
+    EXPECT_EQ(pwrite(fd_, content.data(), bytes, 0), static_cast<ssize_t>(bytes));
+  }
+  ~OpenFile() { close(fd_); }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+
+  int fd() const { return fd_; }
+  std::vector<std::byte> content(std::size_t bytes, off_t at = 0) const {
+    std::vector<std::byte> content(bytes);
+    EXPECT_EQ(pread(fd_, content.data(), bytes, at), static_cast<ssize_t>(bytes));
+    return content;
+  }
+
+ private:
+  int fd_;
+};
+
+TEST_P(BackendTest, FilesAreMemory) {
+  constexpr std::size_t bytes = 3 * mib + 17, from = 4 * kib;
+  const OpenFile file(bytes + from, 1);
+  Buffer& here = a.add(bytes, 2);
+  const Buffer& there = b.add_file(file.fd(), from, bytes);
+  meet();
+  const std::vector<Piece> all = {{&here, 0, &there, 0, bytes}};
+  Handle read(a, b, Operation::read, all);
+  ASSERT_EQ(read.prepared(), Status::success);
+  read.post("read");
+  ASSERT_EQ(read.wait(), Status::success);
+  EXPECT_TRUE(holds(here.bytes, 1, from));
+  EXPECT_THAT(b.notifications(), ElementsAre(Pair("a", "read")));
+  weft::test::fill(here.bytes, 3);
+  Handle write(a, b, Operation::write, all);
+  write.post("written");
+  EXPECT_THAT(b.notifications(), ElementsAre(Pair("a", "written")));
+  EXPECT_TRUE(holds(file.content(bytes, from), 3));
+  ASSERT_EQ(write.wait(), Status::success);
+  EXPECT_TRUE(holds(file.content(from), 1)) << "what was not registered";
+}
+
+/// As POSIX is used: pages of a file within one agent; the file grows as it is written.
+TEST_P(BackendTest, FilesWithinAnAgent) {
+  constexpr std::size_t page = 64 * kib, pages = 16;
+  const OpenFile file(page, 1);
+  Buffer &from = a.add(pages * page, 2), &to = a.add(pages * page, 3);
+  for (const auto type : {abi::MemoryType::file, abi::MemoryType::block}) {
+    Buffer& there = a.add_file(file.fd(), 0, pages * page, type);
+    std::vector<Piece> out, back, by_file;
+    for (std::size_t i = 0; i < pages; ++i) {
+      out.push_back({&from, i * page, &there, (i * 7 + 3) % pages * page, page});
+      back.push_back({&to, i * page, &there, (i * 7 + 3) % pages * page, page});
+      by_file.push_back({&there, i * page, &from, i * page, page});
+    }
+    Handle write(a, a, Operation::write, out);
+    write.post();
+    ASSERT_EQ(write.wait(), Status::success);
+    Handle read(a, a, Operation::read, back);
+    read.post();
+    ASSERT_EQ(read.wait(), Status::success);
+    EXPECT_TRUE(holds(to.bytes, 2));
+    // The file as the local side.
+    Handle read_in(a, a, Operation::read, by_file);
+    read_in.post();
+    ASSERT_EQ(read_in.wait(), Status::success);
+    EXPECT_TRUE(holds(file.content(pages * page), 2));
+    weft::test::fill(to.bytes, 3);
+    EXPECT_EQ(a.deregister(there), Status::success);
+  }
+}
+
+TEST_P(BackendTest, FilesThatCantBeMemory) {
+  abi::Metadata* metadata = nullptr;
+  abi::BlobDescriptor memory;
+  memory.bytes = kib;
+  memory.device = 99'999;
+  for (const auto type : {abi::MemoryType::file, abi::MemoryType::block})
+    EXPECT_EQ(a.backend().registerMem(memory, type, metadata), Status::invalid_param);
+  EXPECT_EQ(metadata, nullptr);
+  // One that was opened for reading is read, and not written.
+  const OpenFile file(64 * kib, 1);
+  const int fd = open(("/proc/self/fd/" + std::to_string(file.fd())).c_str(), O_RDONLY);
+  Buffer& here = a.add(64 * kib, 2);
+  const Buffer& there = b.add_file(fd, 0, 64 * kib);
+  close(fd);
+  meet();
+  const std::vector<Piece> all = {{&here, 0, &there, 0, 64 * kib}};
+  EXPECT_EQ(Handle(a, b, Operation::write, all).prepared(), Status::not_allowed);
+  Handle read(a, b, Operation::read, all);
+  read.post();
+  EXPECT_EQ(read.wait(), Status::success);
+  EXPECT_TRUE(holds(here.bytes, 1));
+}
+
 TEST_P(BackendTest, ThreadsPostTheirOwn) {
   constexpr std::size_t threads = 4, size = 64 * kib;
   std::array<Buffer*, threads> here, there;
@@ -370,7 +474,7 @@ TEST_P(BackendTest, BadCallsAreRefused) {
             Status::invalid_param);
   static_cast<abi::Descriptor&>(memory) = unknown.descriptor();
   EXPECT_EQ(a.backend().registerMem(memory, abi::MemoryType::vram, out), Status::invalid_param);
-  EXPECT_EQ(a.backend().registerMem(memory, abi::MemoryType::file, out), Status::not_supported);
+  EXPECT_EQ(a.backend().registerMem(memory, abi::MemoryType::object, out), Status::not_supported);
 }
 
 TEST(Creation, RefusesWhatItCantKeep) {
@@ -392,7 +496,8 @@ TEST(Creation, RefusesAnUnknownLibrary) {
 TEST(Plugin, SaysWhatItIs) {
   EXPECT_EQ(plugin().api_version, 1);
   EXPECT_STREQ(plugin().name(), "WEFT");
-  EXPECT_THAT(plugin().memory_types(), ElementsAre(abi::MemoryType::dram, abi::MemoryType::vram));
+  EXPECT_THAT(plugin().memory_types(), ElementsAre(abi::MemoryType::dram, abi::MemoryType::vram,
+                                                   abi::MemoryType::block, abi::MemoryType::file));
   for (const auto& [name, value] : plugin().options()) EXPECT_FALSE(name.empty());
 }
 

@@ -655,7 +655,7 @@ class Info(Case):
 
     def test_help(self):
         for arguments in ([], ["info"], ["topo"], ["explain"], ["decode"], ["prefill"], ["demo"],
-                          ["nixl"]):
+                          ["serve"], ["fetch"], ["nixl"]):
             result = weft(*arguments, "--help")
             self.assertEqual(result.returncode, 0)
             self.assertIn("Exit codes:", result.stdout)
@@ -663,7 +663,8 @@ class Info(Case):
 
 
 class Help(Case):
-    COMMANDS = ("info", "topo", "explain", "decode", "prefill", "demo", "nixl")
+    COMMANDS = ("info", "topo", "explain", "decode", "prefill", "demo", "serve", "fetch",
+                "nixl")
 
     def test_command(self):
         self.assertEqual(weft("help").stdout, weft("--help").stdout)

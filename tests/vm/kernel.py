@@ -11,6 +11,8 @@ from pathlib import Path
 # when an rxe device is added.
 MODULES = ["dummy", "virtio_pci", "virtio_net", "e1000e", "crc32_generic", "ib_uverbs",
            "rdma_ucm", "rdma_rxe"]
+# A drive, and namespaces of it over the network, of this machine itself.
+DRIVES = ["nvme", "nvmet", "nvmet_tcp", "nvmet_rdma", "nvme_tcp", "nvme_rdma"]
 DOWNLOAD_SECONDS = 240
 
 
@@ -65,12 +67,12 @@ def _bare_kernel(image):
 class Kernel:
     """`image` to boot, `busybox`, and `modules` in the order in which they have to be loaded."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, more_modules=()):
         self.image = folder / "vmlinux"
         self.busybox = folder / "bin" / "busybox"
         found = {path.stem.replace("-", "_"): path for path in folder.rglob("*.ko")}
         self.modules = []
-        for name in MODULES:
+        for name in [*MODULES, *more_modules]:
             self._add(name, found)
 
     def _add(self, name, found):
@@ -83,7 +85,7 @@ class Kernel:
         self.modules.append(path)
 
 
-def fetch(cache):
+def fetch(cache, more_modules=()):
     """Downloads what is not in the cache folder yet; WEFT_VM_CACHE names another one."""
     cache = Path(os.environ.get("WEFT_VM_CACHE") or cache)
     package = _kernel_package()
@@ -93,4 +95,4 @@ def fetch(cache):
         image, = (partial / "boot").glob("vmlinuz-*")
         (partial / "vmlinux").write_bytes(_bare_kernel(image))
         os.rename(partial, folder)
-    return Kernel(folder)
+    return Kernel(folder, more_modules)

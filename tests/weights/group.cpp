@@ -1,6 +1,7 @@
 #include "group.hpp"
 
 #include <arpa/inet.h>
+#include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,7 +13,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
-#include <weft/weights.hpp>
+#include <weft/testkit.hpp>
 
 namespace weft::weights::test {
 namespace {
@@ -67,12 +68,37 @@ std::uint64_t* words(Segment& segment) {
   return reinterpret_cast<std::uint64_t*>(segment.data());
 }
 
-Config config_for(const std::string& provider, const std::string& name) {
+/// What a child is told of its group.
+struct Settings : GroupOptions {
+  explicit Settings(const std::vector<std::string>& arguments) {
+    std::istringstream words(arguments.at(0));
+    int how = 0;
+    words >> provider >> index >> trainers >> ranks >> sets >> replicas >> how >> chunk_bytes >>
+        verify >> rails >> faulty;
+    fan_out = static_cast<FanOut>(how);
+    leader = arguments.at(1);
+    state_file = arguments.at(2).substr(1);
+  }
+  static std::vector<std::string> text(const GroupOptions& options, std::size_t index,
+                                       const std::string& leader) {
+    std::ostringstream words;
+    words << options.provider << ' ' << index << ' ' << options.trainers << ' ' << options.ranks
+          << ' ' << options.sets << ' ' << options.replicas << ' '
+          << static_cast<int>(options.fan_out) << ' ' << options.chunk_bytes << ' '
+          << options.verify << ' ' << options.rails << ' ' << options.faulty;
+    return {words.str(), leader, "=" + (index == 0 ? options.state_file : std::string())};
+  }
+
+  std::uint32_t index = 0;
+  std::string leader;
+};
+
+Config config_for(const Settings& settings, const std::string& name) {
   Config config;
   config.use_environment = false;
   config.name = name;
-  config.providers = {provider};
-  config.rails = 1;
+  config.providers = {settings.provider};
+  config.rails = static_cast<unsigned>(settings.rails);
   config.threads = 1;
   config.default_timeout = 10s;
   config.death_after = 20s;
@@ -83,21 +109,25 @@ std::shared_ptr<Segment> make_segment(Engine& engine, const Part& part) {
   return std::make_shared<Segment>(must(engine.add(Memory::shared(part.elements() * 8))));
 }
 
-/// "publish STEP MILLISECONDS": answers "done", or the error.
+/// "publish STEP MILLISECONDS": answers "done", or the error; "sent": bytes of the last that was.
 WEFT_ROLE(weights_trainer) {
-  const std::string provider = arguments.at(0), leader = arguments.at(3);
-  const auto rank = static_cast<std::uint32_t>(std::stoul(arguments.at(1)));
-  const auto count = static_cast<std::uint32_t>(std::stoul(arguments.at(2)));
-  const auto ranks = static_cast<std::uint32_t>(std::stoul(arguments.at(4)));
-  const std::string name = "trainer" + arguments.at(1);
-  Config config = config_for(provider, name);
-  if (rank == 0) config.listen = leader;
+  const Settings settings(arguments);
+  const std::string name = "trainer" + std::to_string(settings.index);
+  Config config = config_for(settings, name);
+  if (settings.index == 0) config.listen = settings.leader;
   Engine engine = must(Engine::open(config));
-  const Part part{rank * rows / count, rows / count, 0, columns};
+  const Part part{settings.index * rows / settings.trainers, rows / settings.trainers, 0, columns};
   const auto segment = make_segment(engine, part);
-  Publisher publisher = must(
-      Publisher::open(engine, part.describe(name), {segment},
-                      {.rank = rank, .publishers = count, .leader = leader, .subscribers = ranks}));
+  Publisher publisher =
+      must(Publisher::open(engine, part.describe(name), {segment},
+                           {.rank = settings.index,
+                            .publishers = static_cast<std::uint32_t>(settings.trainers),
+                            .leader = settings.leader,
+                            .subscribers = static_cast<std::uint32_t>(settings.ranks),
+                            .verify = settings.verify,
+                            .fan_out = settings.fan_out,
+                            .chunk_bytes = settings.chunk_bytes}));
+  std::uint64_t sent = 0;
   parent.say("there");
   while (true) {
     std::istringstream said(parent.hear(Deadline::in(600s)));
@@ -106,8 +136,13 @@ WEFT_ROLE(weights_trainer) {
     std::int64_t time = 0;
     said >> verb >> step >> time;
     if (verb == "end") return 0;
+    if (verb == "sent") {
+      parent.say(std::to_string(sent));
+      continue;
+    }
     for (std::uint64_t i = 0; i < part.elements(); ++i) words(*segment)[i] = part.at(step, i);
     const auto published = publisher.publish(step, Deadline::in(milliseconds(time)));
+    if (published) sent = published->bytes;
     parent.say(published ? "done" : published.error().to_string());
   }
 }
@@ -159,29 +194,45 @@ std::string text_of(const Standing& standing) {
          std::to_string(standing.step);
 }
 
-/// "standing"; "wrong"; "why"; "wait STEP MILLISECONDS"; "pin" and "unpin".
+/// Says so when the first operation was dropped.
+std::string wait_dropped(const testkit::Faults& faults, Deadline deadline) {
+  while (faults.counts().dropped == 0)
+    if (deadline.passed())
+      return "nothing was dropped";
+    else
+      std::this_thread::sleep_for(1ms);  // A count tells nobody.
+  return "ok";
+}
+
+/// Its links with the others break, or with one of that name.
+void cut(Engine& engine, const std::string& name) {
+  for (const Peer& peer : engine.peers())
+    if (name.empty() || peer.name() == name)
+      (void)engine.disconnect(peer);  // It may have gone by itself.
+}
+
+/// "standing"; "wrong"; "why"; "looks"; "wait STEP MILLISECONDS"; "pin" and "unpin"; "cut" and "cut
+/// NAME"; of one that is faulty "drop", "dropped MILLISECONDS", "kill RAIL" and "mend".
 WEFT_ROLE(weights_rank) {
-  const std::string provider = arguments.at(0);
-  const auto rank = static_cast<std::uint32_t>(std::stoul(arguments.at(1)));
-  const auto count = static_cast<std::uint32_t>(std::stoul(arguments.at(2)));
-  const std::string name = "rank" + arguments.at(1);
-  Engine engine = must(Engine::open(config_for(provider, name)));
-  const Part part{0, rows, rank * columns / count, columns / count};
+  const Settings settings(arguments);
+  const std::string name = "rank" + std::to_string(settings.index);
+  const Config config = config_for(settings, name);
+  testkit::Faults faults;
+  Engine engine = must(settings.faulty ? testkit::open(config, faults) : Engine::open(config));
+  const std::uint64_t parts = settings.ranks / settings.replicas;
+  const Part part{0, rows, settings.index % parts * columns / parts, columns / parts};
   std::vector<Segments> sets;
-  for (std::size_t i = 0; i < std::stoul(arguments.at(4)); ++i)
-    sets.push_back({make_segment(engine, part)});
+  for (std::size_t i = 0; i < settings.sets; ++i) sets.push_back({make_segment(engine, part)});
   Subscriber subscriber = must(Subscriber::open(
       engine, part.describe(name), sets,
-      {.rank = rank, .leader = arguments.at(3), .state_file = arguments.at(5).substr(1)}));
+      {.rank = settings.index, .leader = settings.leader, .state_file = settings.state_file}));
   Watcher watcher(subscriber, sets, part);
   std::optional<Reading> pinned;
   parent.say("there");
   while (true) {
     std::istringstream said(parent.hear(Deadline::in(600s)));
-    std::string verb;
-    std::uint64_t step = 0;
-    std::int64_t time = 0;
-    said >> verb >> step >> time;
+    std::string verb, word;
+    said >> verb >> word;
     if (verb == "end") return 0;
     std::string answer = "ok";
     if (verb == "standing") answer = text_of(subscriber.standing());
@@ -190,8 +241,16 @@ WEFT_ROLE(weights_rank) {
     if (verb == "looks") answer = std::to_string(watcher.looks());
     if (verb == "pin") pinned = must(subscriber.read());
     if (verb == "unpin") pinned.reset();
+    if (verb == "cut") cut(engine, word);
+    if (verb == "drop") faults.set({.drop = 1});
+    if (verb == "dropped")
+      answer = wait_dropped(faults, Deadline::in(milliseconds(std::stoll(word))));
+    if (verb == "kill") faults.kill(std::stoul(word));
+    if (verb == "mend") faults.clear();
     if (verb == "wait") {
-      const auto came = subscriber.wait(step, Deadline::in(milliseconds(time)));
+      std::int64_t time = 0;
+      said >> time;
+      const auto came = subscriber.wait(std::stoull(word), Deadline::in(milliseconds(time)));
       if (!came) answer = came.error().to_string();
     }
     parent.say(answer);
@@ -238,20 +297,27 @@ Group::~Group() {
 }
 
 void Group::start_trainer(std::size_t i) {
-  trainers_[i] = std::make_unique<weft::test::Child>(
-      "weights_trainer", std::vector<std::string>{options_.provider, std::to_string(i),
-                                                  std::to_string(trainers_.size()), leader_,
-                                                  std::to_string(ranks_.size())});
+  trainers_[i] = std::make_unique<weft::test::Child>("weights_trainer", arguments(i));
   trainers_[i]->hear();
 }
 
 void Group::start_rank(std::size_t i) {
-  ranks_[i] = std::make_unique<weft::test::Child>(
-      "weights_rank",
-      std::vector<std::string>{options_.provider, std::to_string(i), std::to_string(ranks_.size()),
-                               leader_, std::to_string(options_.sets),
-                               "=" + (i == 0 ? options_.state_file : std::string())});
+  ranks_[i] = std::make_unique<weft::test::Child>("weights_rank", arguments(i));
   ranks_[i]->hear();
+}
+
+std::vector<std::string> Group::arguments(std::size_t index) const {
+  return Settings::text(options_, index, leader_);
+}
+
+std::uint64_t Group::model_bytes() noexcept {
+  return (rows * columns + columns) * 8;
+}
+
+std::uint64_t Group::sent_bytes() {
+  std::uint64_t bytes = 0;
+  for (const auto& each : trainers_) bytes += std::stoull(each->ask("sent"));
+  return bytes;
 }
 
 void Group::begin(std::uint64_t step, milliseconds time) {
@@ -275,6 +341,18 @@ std::vector<std::string> Group::heard() {
 
 std::string Group::wait(std::size_t rank, std::uint64_t step, milliseconds time) {
   return rank_ask(rank, "wait " + std::to_string(step) + " " + std::to_string(time.count()));
+}
+
+void expect_all_done(const std::vector<std::string>& heard) {
+  for (const std::string& each : heard) EXPECT_EQ(each, "done");
+}
+
+void expect_all_at(Group& group, std::uint64_t step) {
+  for (std::size_t i = 0; i < group.ranks(); ++i) {
+    if (!group.rank_lives(i)) continue;
+    EXPECT_EQ(group.standing(i), "ready " + std::to_string(step)) << "rank " << i;
+    EXPECT_EQ(group.wrong(i), "") << "rank " << i;
+  }
 }
 
 }  // namespace weft::weights::test

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <vector>
+#include <weft/weights.hpp>
 
 #include "process.hpp"
 
@@ -19,6 +20,12 @@ struct GroupOptions {
   std::size_t trainers = 4, ranks = 4;
   std::size_t sets = 2;         // of each rank's memory
   std::string state_file = {};  // of rank 0
+  std::size_t replicas = 1;     // so many ranks have the same columns
+  FanOut fan_out = FanOut::direct;
+  std::uint64_t chunk_bytes = 64 << 10;
+  bool verify = false;
+  std::size_t rails = 1;
+  bool faulty = false;  // ranks obey "fault"
 };
 
 /// Trainers have the rows of a matrix, ranks its columns; both have a vector whole.
@@ -43,6 +50,10 @@ class Group {
     begin(step, time);
     return heard();
   }
+  /// Of all elements once.
+  static std::uint64_t model_bytes() noexcept;
+  /// What the trainers sent of the last step that was done.
+  std::uint64_t sent_bytes();
   /// "none 0", "ready 7", "in_doubt 6", "unusable 0".
   std::string standing(std::size_t rank) { return rank_ask(rank, "standing"); }
   /// "ok", or why `step` did not come.
@@ -54,10 +65,18 @@ class Group {
   }
 
  private:
+  std::vector<std::string> arguments(std::size_t index) const;
+
   const GroupOptions options_;
   const std::string leader_;
   std::vector<std::unique_ptr<weft::test::Child>> trainers_, ranks_;
   std::vector<bool> publishing_;
 };
+
+/// For a step that nothing disturbs.
+constexpr milliseconds long_enough = std::chrono::seconds(60);
+void expect_all_done(const std::vector<std::string>& heard);
+/// Of the ranks that live; and no reader has seen anything wrong.
+void expect_all_at(Group& group, std::uint64_t step);
 
 }  // namespace weft::weights::test

@@ -1,5 +1,7 @@
-// Ranks are killed at random moments of many steps, while readers look all the time.
+// Ranks are killed, frozen and cut off at random moments of many steps, while readers look all the
+// time.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -30,33 +32,57 @@ std::pair<std::string, std::uint64_t> parse(const std::string& standing) {
   return {standing.substr(0, space), std::stoull(standing.substr(space + 1))};
 }
 
-class Kills : public testing::TestWithParam<std::string> {
+struct Variant {
+  std::string provider;
+  FanOut fan_out;
+};
+
+class Kills : public testing::TestWithParam<Variant> {
  protected:
-  void kill_somebody() {
-    const std::size_t all = group.trainers() + group.ranks();
-    const std::size_t victim = std::uniform_int_distribution<std::size_t>(0, all - 1)(random);
-    if (victim < group.trainers())
-      group.trainer(victim).kill();
-    else
-      group.rank(victim - group.trainers()).kill();
+  using Number = std::size_t;
+  Number draw(Number below) { return std::uniform_int_distribution<Number>(0, below - 1)(random); }
+  void pause(std::chrono::microseconds most) {
+    std::this_thread::sleep_for(std::chrono::microseconds(draw(static_cast<Number>(most.count()))));
+  }
+
+  /// Something happens to somebody; it may take a while.
+  void strike() {
+    const Number victim = draw(group.trainers() + group.ranks());
+    const bool trains = victim < group.trainers();
+    auto& child = trains ? group.trainer(victim) : group.rank(victim - group.trainers());
+    const Number what = draw(4);
+    cut_off = what > 1;
+    if (what <= 1) {
+      child.kill();
+    } else if (what == 2) {
+      child.signal(SIGSTOP);
+      pause(draw(16) == 0 ? time_of_a_step * 2 : 200ms);
+      child.signal(SIGCONT);
+    } else if (!trains) {
+      // From all, or from one other.
+      const std::string whom = draw(2) == 0 ? "" : " rank" + std::to_string(draw(group.ranks()));
+      group.rank_ask(victim - group.trainers(), "cut" + whom);
+    }
   }
   /// Of those that live; the others are started again afterwards.
   void check(std::uint64_t step, const std::vector<std::string>& heard) {
     bool done = false, voided = false;
     for (const std::string& each : heard) {
       SCOPED_TRACE(each);
-      done |= each == "done";
-      voided |= each.rfind("cancelled", 0) == 0;
-      EXPECT_TRUE(each == "done" || each == "dead" || each.rfind("cancelled", 0) == 0 ||
-                  each.rfind("unavailable", 0) == 0);
+      const auto is = [&](const char* code) { return each.rfind(code, 0) == 0; };
+      EXPECT_TRUE(is("done") || is("dead") || is("cancelled") || is("unavailable") ||
+                  is("quarantined"));
+      done |= is("done") || each.find("is done") != std::string::npos;
+      voided |= each.find("is void") != std::string::npos;
     }
     EXPECT_FALSE(done && voided) << "of step " << step;
-    // A rank may hear of the leader's death a little later, and has to ask the others then.
+    // A rank may hear of the leader's death a little later, and has to ask the others then; so has
+    // one that was cut off, even if the leader says "done".
     const auto deadline = std::chrono::steady_clock::now() + 2 * time_of_a_step;
     std::string differ;
     do {
       differ = difference(step, done, voided);
-    } while (!differ.empty() && !done && std::chrono::steady_clock::now() < deadline);
+    } while (!differ.empty() && (!done || cut_off) && std::chrono::steady_clock::now() < deadline);
     EXPECT_EQ(differ, "") << "after step " << step << ": " << ::testing::PrintToString(heard);
     ++counts[done ? "done" : voided ? "void" : "unknown"];
   }
@@ -85,9 +111,14 @@ class Kills : public testing::TestWithParam<std::string> {
       if (!group.rank_lives(i)) group.start_rank(i);
   }
 
-  Group group{{.provider = GetParam(), .trainers = 2, .ranks = 3}};
+  Group group{{.provider = GetParam().provider,
+               .trainers = 2,
+               .ranks = 4,
+               .replicas = 2,
+               .fan_out = GetParam().fan_out}};
   std::mt19937_64 random{std::random_device{}()};
   std::map<std::string, int> counts;
+  bool cut_off = false;  // or frozen: somebody may not reach the leader
 };
 
 TEST_P(Kills, NobodyEverReadsAMixedStep) {
@@ -95,11 +126,10 @@ TEST_P(Kills, NobodyEverReadsAMixedStep) {
   for (int i = 0; i < steps_wanted(); ++i) {
     ++step;
     group.begin(step, time_of_a_step);
-    const bool kills = random() % 4 != 0;
-    if (kills) {
-      std::this_thread::sleep_for(
-          std::chrono::microseconds(std::uniform_int_distribution<int>(0, 60'000)(random)));
-      kill_somebody();
+    cut_off = false;
+    if (draw(4) != 0) {
+      pause(60ms);
+      strike();
     }
     check(step, group.heard());
     if (HasFatalFailure() || HasNonfatalFailure()) return;
@@ -112,8 +142,13 @@ TEST_P(Kills, NobodyEverReadsAMixedStep) {
   for (const auto& [how, count] : counts) RecordProperty(how, count);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Kills, testing::Values("tcp", "shm"),
-                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(
+    All, Kills,
+    testing::Values(Variant{"tcp", FanOut::direct}, Variant{"tcp", FanOut::chain},
+                    Variant{"shm", FanOut::direct}, Variant{"shm", FanOut::chain}),
+    [](const auto& info) {
+      return info.param.provider + (info.param.fan_out == FanOut::chain ? "_chain" : "_direct");
+    });
 
 }  // namespace
 }  // namespace weft::weights::test

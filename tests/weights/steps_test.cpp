@@ -11,19 +11,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr milliseconds long_enough = 60s;
-
-void expect_all_done(const std::vector<std::string>& heard) {
-  for (const std::string& each : heard) EXPECT_EQ(each, "done");
-}
-
-void expect_all_at(Group& group, std::uint64_t step) {
-  for (std::size_t i = 0; i < group.ranks(); ++i) {
-    EXPECT_EQ(group.standing(i), "ready " + std::to_string(step)) << "rank " << i;
-    EXPECT_EQ(group.wrong(i), "") << "rank " << i;
-  }
-}
-
 class Steps : public testing::TestWithParam<std::string> {
  protected:
   GroupOptions options(std::size_t sets = 2) const {
@@ -71,6 +58,7 @@ TEST_P(Steps, AReaderKeepsItsVersion) {
   for (const std::string& each : group.publish(3, 2s))
     EXPECT_NE(each.find("step 3 is void"), std::string::npos) << each;
   EXPECT_NE(group.rank_ask(1, "why").find("step 3 is void"), std::string::npos);
+  EXPECT_NE(group.rank_ask(0, "why").find("waited for a reader"), std::string::npos);
   expect_all_at(group, 2);
   group.rank_ask(0, "unpin");
   expect_all_done(group.publish(3, long_enough));

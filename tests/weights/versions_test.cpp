@@ -138,13 +138,14 @@ TEST(Versions, AWaitEnds) {
 }
 
 TEST(WeightsNote, GoesAndComes) {
-  const Note note{.kind = NoteKind::sends,
+  const Note note{.kind = NoteKind::plan,
                   .round = {1, 2},
                   .step = 3,
                   .text = "text",
                   .description = {.name = "rank", .shards = {{.name = "w", .shape = {2, 3}}}},
-                  .sources = {{1, "address", 2}},
-                  .sends = {{4, {{.dst_offset = 5, .length = 6}}}}};
+                  .members = {{1, "address"}},
+                  .sources = {{"address", 7, 2}},
+                  .sends = {{4, 8, true, {{.dst_offset = 5, .length = 6}}}}};
   const Blob bytes = encode(note);
   const auto back = decode(bytes);
   ASSERT_TRUE(back);
@@ -154,7 +155,7 @@ TEST(WeightsNote, GoesAndComes) {
 }
 
 TEST(WeightsNote, WhatIsCutOrChangedIsRefusedOrRead) {
-  const Blob bytes = encode({.kind = NoteKind::stand, .text = "why", .sources = {{1, "a", 2}}});
+  const Blob bytes = encode({.kind = NoteKind::stand, .text = "why", .sources = {{"a", 1, 2}}});
   for (std::size_t length = 0; length < bytes.size(); ++length)
     EXPECT_FALSE(decode(Bytes(bytes).first(length))) << length;
   for (std::size_t at = 0; at < bytes.size(); ++at) {

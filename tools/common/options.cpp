@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <weft/kv_models.hpp>
 
 namespace weft::tool {
@@ -114,6 +117,23 @@ CLI::Option* add_unauthenticated(OptionGroup& group, bool& allowed) {
 CLI::Option* add_ready_fd(OptionGroup& group, int& descriptor) {
   return group.number("--ready-fd", descriptor, Multiples::decimal, {},
                       "Write the address and a newline to this open descriptor once listening");
+}
+
+Result<void> tell_ready(int descriptor, const std::string& address) {
+  if (descriptor < 0) return {};
+  const std::string line = address + "\n";
+  if (write(descriptor, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    return fail(Code::invalid_argument, fmt::format("can't write to descriptor {} (--ready-fd): {}",
+                                                    descriptor, std::strerror(errno)));
+  close(descriptor);
+  return {};
+}
+
+CLI::Option* add_metrics(OptionGroup& group, std::string& address) {
+  return group.text(
+      "--metrics", address, "HOST:PORT|unix:PATH",
+      "Hand out metrics over HTTP at this local address, as /metrics for Prometheus and "
+      "/snapshot in JSON; port 0: the system chooses, and standard error tells");
 }
 
 CLI::Option* add_timeout(OptionGroup& group, Nanoseconds& timeout) {

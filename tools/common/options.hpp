@@ -148,6 +148,9 @@ CLI::Option* add_rail_address(OptionGroup& group, std::string& address);
 CLI::Option* add_advertise(OptionGroup& group, std::string& address);
 CLI::Option* add_unauthenticated(OptionGroup& group, bool& allowed);
 CLI::Option* add_ready_fd(OptionGroup& group, int& descriptor);
+/// Writes the address there, and closes it; nothing for -1.
+Result<void> tell_ready(int descriptor, const std::string& address);
+CLI::Option* add_metrics(OptionGroup& group, std::string& address);
 CLI::Option* add_timeout(OptionGroup& group, Nanoseconds& timeout);
 CLI::Option* add_progress(OptionGroup& group, std::string& when);
 

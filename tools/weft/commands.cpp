@@ -4,6 +4,7 @@
 #include <string>
 
 #include "demo/commands.hpp"
+#include "files/commands.hpp"
 #include "look/commands.hpp"
 #include "nixl/commands.hpp"
 
@@ -47,6 +48,7 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
                              "  weft explain                 which path a transfer would take\n"
                              "  weft kv Llama-3.1-8B         what a model's caches hold\n"
                              "  weft weights plan FILE       who writes which weights to whom\n"
+                             "  weft serve --dir DIR         shares files\n"
                              "  weft nixl install            Weft as a backend of an installed "
                              "NIXL\n"
                              "  weft help decode             all about one command\n\n") +
@@ -107,6 +109,14 @@ void add_commands(CLI::App& program, std::function<int()>& chosen) {
             "  weft demo\n"
             "  weft demo --model gpt-oss-20b --dtype fp8 --providers tcp\n"
             "  weft demo --decode-block-tokens 64 --decode-order block-major --json\n");
+  table.add("serve", run_serve,
+            "Shares the files of a folder with peers until it is interrupted: any engine may look "
+            "them up by name, and read them as it reads memory.",
+            "  weft serve --dir /nvme/pages\n"
+            "  weft serve --dir /nvme/pages --listen 10.0.0.2:7000 --secret-file weft.secret\n");
+  table.add("fetch", run_fetch, "Reads a file that weft serve shares, or lists what there is.",
+            "  weft fetch --peer 10.0.0.2:7000 --secret-file weft.secret\n"
+            "  weft fetch --peer 10.0.0.2:7000 --secret-file weft.secret layer0/pages\n");
   table.add("nixl", run_nixl,
             "Makes the installed NIXL of a Python find Weft as the backend WEFT, by a link in the "
             "wheel's folder of plug-ins; shows whether it works there; takes the link back.",

@@ -48,7 +48,11 @@ struct PublisherOptions {
   std::uint32_t publishers = 1;   ///< Ranks of the group.
   std::string leader = {};        ///< Address of the leader's engine. The leader needs none.
   std::uint32_t subscribers = 1;  ///< The leader's: publish() waits until so many have joined.
-  bool verify = false;            ///< As TransferOptions::verify, for each transfer of this rank.
+  bool verify = false;            ///< As TransferOptions::verify, for each transfer of this rank;
+                                  ///< the leader's also for what subscribers pass on.
+  /// The leader's, as in PlanOptions: whether subscribers that hold the same pass it on.
+  FanOut fan_out = FanOut::automatic;
+  std::uint64_t chunk_bytes = PlanOptions{}.chunk_bytes;
 };
 
 /// A step that is in all subscribers.
@@ -74,7 +78,8 @@ class WEFT_API Publisher {
   /// publishers call it with the same step, which is greater than any that was published before.
   /// The memory must not change meanwhile. One call at a time.
   ///
-  /// Succeeds when every subscriber has every byte and every one that is alive says `step`.
+  /// Succeeds when every subscriber has every byte and every one that the leader reaches says
+  /// `step`. One that has just been cut off asks the others, and says it then.
   /// - `cancelled`: the step is void. No subscriber says it, nor will. The message says why: a rank
   ///   died, a transfer failed, a reader kept the memory, nine tenths of the time were over.
   /// - `unavailable`: not known, because the leader or too many subscribers are gone. Those that
@@ -157,6 +162,7 @@ class WEFT_API Subscriber {
  private:
   class State;
   explicit Subscriber(std::shared_ptr<State> state);
+  Result<void> usable() const;
   std::shared_ptr<State> state_;
 };
 

@@ -15,6 +15,7 @@
 #include <weft/memory.hpp>
 
 #include "python/binding/errors.hpp"
+#include "python/binding/files.hpp"
 #include "python/binding/objects.hpp"
 #include "python/binding/waiting.hpp"
 
@@ -62,6 +63,8 @@ nb::object owner(const PySegment& self) {
 /// Null, with Python's error set, where the memory is not this object's to show.
 std::byte* shown(const PySegment& self, bool writable) {
   const char* const why = self.buffer ? "the memory is another object's: see Segment.owner"
+                          : self.segment->data() == nullptr
+                              ? "a file is no memory that can be shown: see Segment.copy_from()"
                           : writable && self.read_only ? "the memory may be read and not written"
                                                        : nullptr;
   if (why == nullptr) return self.segment->data();
@@ -131,11 +134,11 @@ std::string describe(const Place& place) {
 }
 
 void bind_enums(nb::module_& module) {
-  nb::enum_<MemoryKind>(module, "MemoryKind", "The CPU's memory, or a device's.")
+  nb::enum_<MemoryKind>(module, "MemoryKind", "The CPU's memory, a device's, or a file.")
       .value("host", MemoryKind::host)
       .value("device", MemoryKind::device)
-      .value("file", MemoryKind::file)
-      .value("buffered_file", MemoryKind::buffered_file);
+      .value("file", MemoryKind::file, "By direct I/O.")
+      .value("buffered_file", MemoryKind::buffered_file, "Through the page cache.");
   nb::enum_<Rights>(module, "Rights", "What a peer may do with granted memory.")
       .value("read", Rights::read)
       .value("write", Rights::write)
@@ -151,9 +154,11 @@ void bind_enums(nb::module_& module) {
 }
 
 void bind_memory_class(nb::module_& module) {
-  nb::class_<Memory>(module, "Memory",
-                     "Fresh memory, or a file's, for Engine.add() to make a segment of.\n\n"
-                     "Memory of Python objects needs none of this: Engine.add(array).")
+  nb::class_<Memory> memory(module, "Memory",
+                            "Fresh memory, or a file's, for Engine.add() to make a segment of.\n\n"
+                            "Memory of Python objects needs none of this: Engine.add(array).");
+  bind_file(memory);
+  memory
       .def_static("own", &Memory::own, "bytes"_a,
                   "Fresh zeroed pages that the segment owns. OutOfMemory if the machine or the "
                   "control group has not as many left.")
@@ -185,7 +190,7 @@ void bind_memory_class(nb::module_& module) {
 }
 
 void bind_segment(nb::module_& module) {
-  nb::class_<PySegment>(
+  nb::class_<PySegment> segment(
       module, "Segment", nb::type_slots(memory_slots), nb::is_weak_referenceable(),
       "Memory that is registered with the engine's rails. Transfers name parts of it by offset.\n\n"
       "Engine.add() makes it. The object whose memory it is stays alive, and a buffer of Python's "
@@ -194,7 +199,9 @@ void bind_segment(nb::module_& module) {
       "Weft's own memory (weft.Memory) is seen by numpy.asarray(segment), memoryview(segment), "
       "numpy.from_dlpack(segment) or torch.from_dlpack(segment), all without a copy: one dimension "
       "of uint8. A view keeps the memory mapped.\n\n"
-      "As a context manager it is closed at the end.")
+      "As a context manager it is closed at the end.");
+  bind_copies(segment);
+  segment
       .def_prop_ro(
           "size", [](const PySegment& self) { return self.segment->size(); }, "Bytes.")
       .def("__len__", [](const PySegment& self) { return self.segment->size(); })
@@ -203,7 +210,7 @@ void bind_segment(nb::module_& module) {
           [](const PySegment& self) {
             return reinterpret_cast<std::uintptr_t>(self.segment->data());
           },
-          "Of its first byte in this process; 0 for device memory.")
+          "Of its first byte in this process; 0 for device memory and files.")
       .def_prop_ro("place", [](const PySegment& self) { return self.segment->place(); })
       .def_prop_ro(
           "fd", [](const PySegment& self) { return self.segment->fd(); },
@@ -329,14 +336,15 @@ PySegment add(PyEngine& self, nb::handle object, bool read_only, const std::stri
   if (!nb::isinstance<Memory>(object)) return add_object(self, object, read_only, near_gpu);
   Memory memory = nb::cast<Memory>(object);
   if (read_only) memory = memory.read_only();
+  const bool source = is_source(memory);
   if (!near_gpu.empty()) memory = memory.near_gpu(near_gpu);
   auto added = [&] {
     const Unlocked others_run;
     return self.engine->add(memory);
   }();
   auto segment = std::make_shared<Segment>(must(std::move(added)));
-  const bool source = memory.is_read_only() || is_open_for_reading_only(segment->fd());
-  return {std::move(segment), nullptr, source, self.default_timeout, self.over};
+  const bool read = source || is_open_for_reading_only(segment->fd());
+  return {std::move(segment), nullptr, read, self.default_timeout, self.over};
 }
 
 void bind_memory(nb::module_& module) {

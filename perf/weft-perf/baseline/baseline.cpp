@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "baseline/disk_baseline.hpp"
 #include "baseline/raw_baseline.hpp"
 #include "baseline/socket_stream.hpp"
 #include "common/free_memory.hpp"
@@ -21,6 +23,15 @@ namespace {
 
 constexpr unsigned most_threads = 256;
 constexpr std::uint64_t greatest_write = 1 << 20;  // of a plain stream, at a time
+
+/// Those that are had in one way.
+constexpr std::array<std::pair<const char*, Baseline::Kind>, 5> plain = {{
+    {"contiguous", Baseline::Kind::contiguous},
+    {"wire", Baseline::Kind::wire},
+    {"socket", Baseline::Kind::socket},
+    {"disk", Baseline::Kind::disk},
+    {"fio", Baseline::Kind::fio},
+}};
 
 /// Each thread copies between buffers of its own, as many as an initiator's operations in flight.
 Result<double> copy_memory(const Work& work, std::uint32_t targets, unsigned threads,
@@ -103,15 +114,15 @@ Result<double> stream(Control& control, const Site& site, const Work& work, Nano
 }  // namespace
 
 std::string Baseline::name() const {
-  if (kind == Kind::contiguous) return "contiguous";
-  if (kind == Kind::socket) return "socket";
+  for (const auto& [name, of] : plain)
+    if (of == kind) return name;
   const char* const what = kind == Kind::raw ? "raw" : "memcpy";
   return threads == 1 ? what : fmt::format("{}:{}", what, threads);
 }
 
 Result<Baseline> parse_baseline(std::string_view text) {
-  if (text == "contiguous") return Baseline{Baseline::Kind::contiguous};
-  if (text == "socket") return Baseline{Baseline::Kind::socket};
+  for (const auto& [name, kind] : plain)
+    if (text == name) return Baseline{kind};
   const std::string_view name = text.substr(0, text.find(':'));
   const auto threads =
       name == text ? 1 : parse_number(text.substr(name.size() + 1), Multiples::decimal);
@@ -121,10 +132,11 @@ Result<Baseline> parse_baseline(std::string_view text) {
     if (name == "memcpy" && *threads <= most_threads)
       return Baseline{Baseline::Kind::memcpy, static_cast<unsigned>(*threads)};
   }
-  return fail(Code::invalid_argument,
-              fmt::format("'{}' is no baseline: it is contiguous, raw, raw:N (up to {}), memcpy, "
-                          "memcpy:N (up to {}) or socket",
-                          text, max_endpoints, most_threads));
+  return fail(
+      Code::invalid_argument,
+      fmt::format("'{}' is no baseline: it is contiguous, wire, raw, raw:N (up to {}), memcpy, "
+                  "memcpy:N (up to {}), socket, disk or fio",
+                  text, max_endpoints, most_threads));
 }
 
 Point contiguous(Point point) {
@@ -135,11 +147,16 @@ Point contiguous(Point point) {
   return point;
 }
 
+Point without_files(Point point) {
+  point.work.memory = point.work.peer_memory = "host";
+  return point;
+}
+
 Result<void> check(const Baseline& baseline, const Sites& sites) {
   const auto wrong = [&](const std::string& why) {
     return fail(Code::invalid_argument, fmt::format("the baseline '{}' {}", baseline.name(), why));
   };
-  if (baseline.kind == Baseline::Kind::contiguous) return {};
+  if (is_point(baseline.kind)) return {};
   if (sites.initiators_elsewhere)
     return wrong("is measured on this machine, where not all initiators of --from are");
   if (baseline.kind == Baseline::Kind::socket && sites.initiators * sites.targets > 1)
@@ -169,9 +186,19 @@ Result<Measured> measure(const Baseline& baseline, Control& control, const Site&
   const unsigned threads = baseline.threads * point.initiators;
   if (baseline.kind == Baseline::Kind::raw)
     return run_raw_loop(control, site, beside, threads, stop);
-  const auto speed = baseline.kind == Baseline::Kind::memcpy
-                         ? copy_memory(point.work, point.peers, threads, beside.time, stop)
-                         : stream(control, site, point.work, beside.time, stop);
+  const auto speed = [&] {
+    switch (baseline.kind) {
+      case Baseline::Kind::memcpy:
+        return copy_memory(point.work, point.peers, threads, beside.time, stop);
+      case Baseline::Kind::disk:
+      case Baseline::Kind::fio: {
+        const DiskBy by = baseline.kind == Baseline::Kind::fio ? DiskBy::fio : DiskBy::weft;
+        return measure_disk(control, site, {point, by, beside.time.count()}, stop);
+      }
+      default:
+        return stream(control, site, point.work, beside.time, stop);
+    }
+  }();
   return speed.map([](double gigabytes) { return Measured{gigabytes, {}, {}}; });
 }
 

@@ -15,9 +15,12 @@ namespace weft::perf {
 struct Baseline {
   enum class Kind : std::uint8_t {
     contiguous,  ///< By the same engines, each operation's bytes in one piece.
+    wire,        ///< By the same engines, from the CPU's memory to the CPU's memory.
     raw,         ///< A plain libfabric loop to the first target.
     memcpy,      ///< Copies from memory to memory of this machine.
     socket,      ///< A plain TCP stream to the target, of one initiator.
+    disk,        ///< The point's file, copied by Weft on its machine alone.
+    fio,         ///< The point's file, by fio's job of the same shape.
   };
   Kind kind = Kind::raw;
   unsigned threads = 1;  ///< Of memcpy; endpoints of raw, with a thread each. For each initiator.
@@ -26,7 +29,7 @@ struct Baseline {
   std::string name() const;
 };
 
-/// "contiguous", "raw", "raw:2", "memcpy", "memcpy:4", "socket".
+/// "contiguous", "wire", "raw", "raw:2", "memcpy", "memcpy:4", "socket", "disk", "fio".
 Result<Baseline> parse_baseline(std::string_view text);
 
 /// The sides of points that a baseline is to be compared with.
@@ -47,6 +50,13 @@ bool notes_latency(std::string_view name);
 /// What `contiguous` measures beside a point: as many bytes in flight, one piece for each
 /// operation, and no rate.
 Point contiguous(Point point);
+/// What `wire` measures beside it.
+Point without_files(Point point);
+
+/// Whether the engines of the point measure it, as a point of its own.
+constexpr bool is_point(Baseline::Kind kind) {
+  return kind == Baseline::Kind::contiguous || kind == Baseline::Kind::wire;
+}
 
 struct Measured {
   double gigabytes_per_second = 0;  ///< 10^9 bytes.

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 
 #include "common/memory_place.hpp"
 #include "common/options.hpp"
+#include "workload/file_memory.hpp"
 #include "workload/grid.hpp"
 
 namespace weft::perf {
@@ -79,6 +81,11 @@ void add_sides(CLI::App& app, Options& options) {
   peer->excludes(local);
   group.flag("--once", options.once, "With --listen: end after one peer")->needs(listen);
   add_ready_fd(group, options.ready_fd)->needs(listen);
+  group
+      .list("--files", options.site.files,
+            "With --listen: files that the one that measures may name as memory of this side. It "
+            "overwrites them")
+      ->needs(listen);
   add_unauthenticated(group, options.site.allow_unauthenticated_network);
   add_rail_address(group, options.site.rail_address);
   add_nics(group, options.site.nics);
@@ -118,7 +125,10 @@ void add_work(CLI::App& app, Grid& grid) {
            "from when an operation was due. 0: as fast as the window allows")
       ->default_str("0");
   group
-      .list("--memory", grid.memories, fmt::format("Both sides' memory: {}", tool::kinds_of_memory))
+      .list("--memory", grid.memories,
+            fmt::format("Both sides' memory: {}, file:PATH[,direct|,buffered] (made if there is "
+                        "none; its first bytes are overwritten)",
+                        tool::kinds_of_memory))
       ->default_str("host");
   group.list("--peer-memory", grid.peer_memories, "The peer's memory, where it differs");
   add_names(group, "--priority", grid.priorities, "Class of each transfer: normal, latency, bulk")
@@ -217,10 +227,11 @@ void add_measuring(CLI::App& app, Options& options) {
       "--baseline", sweep.baselines, [](const std::string& name) { return parse_baseline(name); },
       "LIST",
       "Measure before each run: contiguous (by the same engines, each operation's bytes in one "
-      "piece), raw (a plain libfabric loop to the first target, between host memory, with an "
+      "piece), wire (by the same engines, between host memory), raw (a plain libfabric loop to the "
+      "first target, between host memory, with an "
       "endpoint for each initiator), raw:N (N endpoints for each), memcpy, memcpy:N (N threads for "
-      "each), socket (a plain TCP stream: for one initiator and target). With --from elsewhere: "
-      "contiguous only");
+      "each), socket (a plain TCP stream: for one initiator and target), disk (the point's file "
+      "alone, by Weft), fio (likewise, by fio). With --from elsewhere: contiguous and wire only");
 }
 
 void add_output(CLI::App& app, Options& options) {
@@ -256,6 +267,25 @@ void check_left_to_the_measurer(const CLI::App& app) {
                                  "is for the side that measures, and not beside --listen");
 }
 
+/// What this side lends to itself, and to those that it starts. On one machine the two sides need
+/// files of their own.
+std::vector<std::string> named_files(const Options& options) {
+  const Grid& grid = options.grid;
+  for (const std::string& each : grid.memories)
+    if (const auto checked = check_memory(each); !checked)
+      throw CLI::ValidationError("--memory", checked.error().message());
+  std::vector<std::string> own = paths_of(grid.memories);
+  const auto theirs = grid.peer_memories.empty() ? own : paths_of(grid.peer_memories);
+  for (const std::string& path : theirs) {
+    const bool both = std::find(own.begin(), own.end(), path) != own.end();
+    if (both && options.local)
+      throw CLI::ValidationError("--memory", "both sides would overwrite the file '" + path +
+                                                 "': give --peer-memory as well");
+    if (!both) own.push_back(path);
+  }
+  return own;
+}
+
 }  // namespace
 
 void add_options(CLI::App& app, Options& options) {
@@ -267,7 +297,10 @@ void add_options(CLI::App& app, Options& options) {
   add_output(app, options);
   tool::add_credentials(app, options.site.credentials);
   app.parse_complete_callback([&] {
-    if (options.listen) check_left_to_the_measurer(app);
+    if (options.listen) return check_left_to_the_measurer(app);
+    join_files(options.grid.memories);
+    join_files(options.grid.peer_memories);
+    options.site.files = named_files(options);
     if (!options.from.empty() && app.count("--initiators") == 0)
       options.grid.initiators = {static_cast<std::uint32_t>(options.from.size())};
     if (!options.peers.empty() && app.count("--targets") == 0)

@@ -70,13 +70,15 @@ Result<void> Sweep::measure(PointResult& result, std::uint64_t seed, const std::
 
 Result<Measured> Sweep::measure(const Baseline& baseline, const PointResult& result,
                                 const std::stop_token& stop) {
-  if (baseline.kind != Baseline::Kind::contiguous)
+  if (!is_point(baseline.kind))
     return perf::measure(
         baseline, sides_.targets.front(), site_,
         {result.point, session_->carrier(), options_.run.length.time, options_.run.verify}, stop);
   RunOptions options = options_.run;
   options.verify = false;
-  return session_->measure(contiguous(result.point), options).map([](const Run& run) {
+  const Point beside = baseline.kind == Baseline::Kind::wire ? without_files(result.point)
+                                                             : contiguous(result.point);
+  return session_->measure(beside, options).map([](const Run& run) {
     return Measured{run.gigabytes_per_second(), {}, {}};
   });
 }

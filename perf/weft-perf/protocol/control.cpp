@@ -7,6 +7,7 @@
 #include "common/local_address.hpp"
 #include "common/placed_segment.hpp"
 #include "providers/libfabric.hpp"
+#include "workload/file_memory.hpp"
 
 namespace weft::perf {
 namespace {
@@ -60,6 +61,14 @@ Result<Config> data_config(const Site& site, const Point& point, const std::stri
     config.gpus = std::move(gpus);
     return config;
   });
+}
+
+Result<void> check_lent(const Site& site, const std::string& memory) {
+  const auto file = file_of(memory);
+  if (!file || std::find(site.files.begin(), site.files.end(), file->path) != site.files.end())
+    return {};
+  return fail(Code::permission_denied,
+              fmt::format("the file '{}' is not lent there (--files)", file->path));
 }
 
 std::string sentence(const Error& error) {

@@ -34,7 +34,7 @@
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 6;
+constexpr int control_version = 7;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -53,7 +53,12 @@ struct Site {
   std::vector<std::string> nics;
   tool::Credentials credentials;
   Nanoseconds timeout = std::chrono::seconds(60);  ///< Of any one step.
+  std::vector<std::string> files = {};             ///< That points may name as memory of this side.
 };
+
+/// `permission_denied` for a file that the site does not lend: points come from outside, and
+/// overwrite it.
+Result<void> check_lent(const Site& site, const std::string& memory);
 
 /// "10.0.0.2" of "10.0.0.2:7000", "[::1]" of "[::1]:7000".
 std::string host_of(const std::string& address);

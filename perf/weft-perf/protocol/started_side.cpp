@@ -39,6 +39,7 @@ Result<StartedSide> start_side(const std::string& name, const std::string& host,
       std::to_string(ready->write.get()),
       "--timeout",
       fmt::format("{}", std::chrono::duration<double>(site.timeout).count())};
+  for (const std::string& file : site.files) words.insert(words.end(), {"--files", file});
   if (site.allow_unauthenticated_network) words.push_back("--allow-unauthenticated-network");
   for (const std::string& nic : site.nics) words.insert(words.end(), {"--nics", nic});
   if (!site.rail_address.empty()) words.insert(words.end(), {"--rail-address", site.rail_address});

@@ -51,6 +51,7 @@ Result<void> LocalInitiator::meet(const std::vector<std::string>& addresses) {
 Result<void> LocalInitiator::prepare(const Task& task) {
   driver_ = {};
   round_.reset();
+  if (auto lent = check_lent(site_, task.point.work.memory); !lent) return lent;
   round_.emplace();
   round_->task = task;
   auto prepared =

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "baseline/disk_baseline.hpp"
 #include "baseline/raw_baseline.hpp"
 #include "baseline/socket_stream.hpp"
 #include "load/operations.hpp"
@@ -163,6 +164,7 @@ Result<Json> Service::answer(const Json& question) {
   if (*task == "begin stream") return begin_stream(question);
   if (*task == "end stream" && stream_) return end_stream();
   if (*task == "raw" && engine_) return raw_.answer(question, *engine_);
+  if (*task == "disk") return answer_disk(site_, question, stop_);
   if (*task == "initiate") return initiator_.answer(question);
   if (*task == "close") return close(), Json::object();
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *task));
@@ -193,6 +195,8 @@ Result<Json> Service::prepare(const Json& question) {
   if (!point || !seed || !verify || !initiators || !engine_ || run_)
     return fail(Code::protocol_mismatch, "it was asked for something else");
   if (auto checked = check(*point); !checked) return fail(std::move(checked.error()));
+  if (auto lent = check_lent(site_, point->work.peer_memory); !lent)
+    return fail(std::move(lent.error()));
   if (initiators->size() != point->initiators)
     return fail(Code::protocol_mismatch, "it was not told of every initiator");
   // Sizes come from outside: they are looked at before anything is waited for, or taken.

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <weft/kv_models.hpp>
 
-#include "common/memory_place.hpp"
+#include "workload/file_memory.hpp"
 
 namespace weft::perf {
 namespace {
@@ -84,8 +84,11 @@ Result<void> check(const Point& point) {
   if (work.one_buffer &&
       (work.operation == Operation::message || work.operation == Operation::mixed))
     return wrong("one buffer is for operations that all write, or all read");
-  for (const std::string& memory : {work.memory, work.peer_memory})
-    if (auto checked = tool::check_memory(memory); !checked) return checked;
+  for (const std::string& memory : {work.memory, work.peer_memory}) {
+    if (auto checked = check_memory(memory); !checked) return checked;
+    if (file_of(memory) && (point.initiators > 1 || point.peers > 1))
+      return wrong("a file is for one initiator and one target: they would share its bytes");
+  }
   if (auto pieces = check_pieces(work); !pieces) return pieces;
   return check_kv(work);
 }

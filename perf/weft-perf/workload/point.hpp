@@ -97,7 +97,7 @@ struct Work {
   std::uint32_t window = 1;  ///< Operations in flight, each with memory of its own.
   std::uint32_t batch = 1;   ///< Operations begun one after the other once there is room for all.
   double rate = 0;           ///< Open-loop arrivals per second (Poisson); 0: a closed loop.
-  std::string memory = "host", peer_memory = "host";  ///< See tool::check_memory().
+  std::string memory = "host", peer_memory = "host";  ///< See check_memory().
   KvShape kv;
   Priority priority = Priority::normal;  ///< Of each transfer.
   /// All operations in flight between two sides use the same memory, as if there were one.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -18,10 +19,13 @@ Result<void> check_room(std::uint64_t bytes);
 /// A segment that is filled and checked.
 class Region {
  public:
-  /// Fails as check_room() and PlacedSegment::make() do.
+  /// `memory`: as check_memory() has it. A file is made if there is none, and stays. Fails as
+  /// check_room(), PlacedSegment::make() and Engine::add do.
   static Result<Region> make(Engine& engine, const std::string& memory, std::uint64_t bytes);
 
-  Segment& segment() noexcept { return memory_.segment(); }
+  Segment& segment() noexcept { return file_ ? *file_ : memory_.segment(); }
+  /// What a file is filled from; else the same.
+  Segment& in_memory() noexcept { return memory_.segment(); }
   /// Writes the stretches, and canaries everywhere else, so that no page is new any more.
   /// A stop ends it early.
   Result<void> fill(std::span<const Stretch> stretches, const std::stop_token& stop = {});
@@ -29,12 +33,15 @@ class Region {
   Result<Findings> check(std::span<const Stretch> stretches,
                          const std::function<void(std::span<std::byte>)>& before = {}) const;
   /// As PlacedSegment's.
-  Result<void> release(Deadline deadline) { return memory_.release(deadline); }
+  Result<void> release(Deadline deadline);
 
  private:
-  explicit Region(tool::PlacedSegment memory) : memory_(std::move(memory)) {}
+  Region(tool::PlacedSegment memory, std::optional<Segment> file)
+      : memory_(std::move(memory)), file_(std::move(file)) {}
+  static Result<void> copy(Segment& to, const Segment& from);
 
-  tool::PlacedSegment memory_;
+  mutable tool::PlacedSegment memory_;  // of a file: what it is filled from, and read into
+  std::optional<Segment> file_;
 };
 
 }  // namespace weft::perf

@@ -12,10 +12,11 @@ using testing::HasSubstr;
 constexpr auto baseline_patience = std::chrono::seconds(20);
 
 TEST(Baseline, Names) {
-  for (const char* name : {"contiguous", "raw", "raw:2", "memcpy", "memcpy:4", "socket"})
+  for (const char* name :
+       {"contiguous", "wire", "raw", "raw:2", "memcpy", "memcpy:4", "socket", "disk", "fio"})
     EXPECT_EQ(parse_baseline(name).value().name(), name);
   for (const char* name : {"", "memcpy:", "memcpy:0", "memcpy:9999", "memcpy:x", "raw:", "raw:0",
-                           "raw:17", "socket:2", "tcp"})
+                           "raw:17", "socket:2", "tcp", "disk:2", "fio:2", "wire:2"})
     EXPECT_EQ(parse_baseline(name).error().code(), Code::invalid_argument) << name;
 }
 
@@ -39,7 +40,8 @@ TEST(Baseline, IsOfAsManyInitiatorsAsItCanBe) {
   EXPECT_EQ(refusal("memcpy:4", 64, false), "fits");
   EXPECT_THAT(refusal("memcpy:5", 64, false), HasSubstr("would have 320 threads"));
   EXPECT_EQ(refusal("contiguous", 64, true), "fits");
-  for (const char* name : {"raw", "memcpy", "socket"})
+  EXPECT_EQ(refusal("wire", 64, true), "fits");
+  for (const char* name : {"raw", "memcpy", "socket", "disk", "fio"})
     EXPECT_THAT(refusal(name, 1, true), HasSubstr("on this machine")) << name;
 }
 

@@ -189,6 +189,28 @@ class Local(Case):
             self.has_raw("--peer", address, "--providers", "tcp,shm", "--operation",
                          "write,message")
 
+    def test_a_file_beside_what_it_is_made_of(self):
+        path = self.path("pages")
+        baselines = ["disk", "wire", *(["fio"] if shutil.which("fio") else [])]
+        result = self.succeeds("--local", "--providers", "shm", "--operation", "read", "--size",
+                               "64K", "--memory", "host", "--peer-memory", f"file:{path},buffered",
+                               "--verify", "--time", "0.2", "--repeats", "1", "--json", "-",
+                               "--baseline", ",".join(baselines))
+        point, = json.loads(result.stdout)["points"]
+        self.assertEqual(set(point["baselines"]), set(baselines))
+        self.assertGreater(os.path.getsize(path), 4 * 65536)
+
+    def test_a_target_lends_the_files_that_it_names(self):
+        path = self.path("pages")
+        with target("--files", path) as (_, address):
+            self.succeeds("--peer", address, "--operation", "read,write", "--memory", "host",
+                          "--peer-memory", f"file:{path}", "--verify", *SHORT)
+        with target() as (_, address):
+            result = weft_perf("--peer", address, "--memory", "host", "--peer-memory",
+                               f"file:{path}.other", *SHORT)
+            self.fails(result, 1, "not lent")
+            self.assertFalse(os.path.exists(path + ".other"))
+
     def test_raw_baseline_whose_target_dies(self):
         for provider in ("tcp", "shm"):
             with self.subTest(provider), target() as (process, address), \
@@ -369,6 +391,22 @@ class Local(Case):
         self.fails(weft_perf(*arguments, "--layer-groups", "33"), 1, "32 layers")
         arguments[2] = "nobody"
         self.fails(weft_perf(*arguments), 2, "no model 'nobody'")
+
+    def test_weights(self):
+        with open(self.path("config"), "w", encoding="ascii") as config:
+            json.dump({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+                       "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+                       "vocab_size": 200, "torch_dtype": "bfloat16"}, config)
+        self.succeeds("weights", "--config", self.path("config"), "--trainers", "fsdp=2",
+                      "--ranks", "replicas=2", "--bytes", "1M", "--steps", "2", "--fan-out",
+                      "chain", "--providers", "shm", "--json", self.path("steps"))
+        with open(self.path("steps"), encoding="ascii") as steps:
+            found = json.load(steps)
+        self.assertEqual((found["fan_out"], found["wrong_bytes"]), ("chain", 0))
+        self.assertEqual(found["checked_bytes"], 2 * found["model_bytes"])
+        self.assertEqual(sum(found["sent_bytes"]), found["model_bytes"])
+        self.assertEqual(len(found["seconds"]), 2)
+        self.fails(weft_perf("weights", "--config", self.path("nothing")), 1, "can't be read")
 
     def test_progress_is_on_standard_error(self):
         result = self.succeeds("--local", *SHORT, "--progress", "always")
@@ -706,7 +744,7 @@ class InitiatorsElsewhere(Case):
 
 class Help(Case):
     def test_command(self):
-        for arguments in ([], ["plan"]):
+        for arguments in ([], ["plan"], ["weights"]):
             shown = weft_perf("help", *arguments)
             self.assertEqual((shown.returncode, shown.stderr), (0, ""))
             self.assertEqual(shown.stdout, weft_perf(*arguments, "--help").stdout)
@@ -754,6 +792,12 @@ class Wrong(Case):
                 (["--local", "--baseline", "fast"], "no baseline"),
                 (["--local", "--memory", "moon"], "'moon' is no memory"),
                 (["--local", "--peer-memory", "gpu:x"], "'gpu:x' is no memory"),
+                (["--local", "--memory", "file:"], "'file:' is no memory"),
+                (["--local", "--memory", "file:x,cached"], "'cached' is no memory"),
+                (["--local", "--memory", "file:x,buffered"], "both sides would overwrite"),
+                (["--local", "--memory", "host", "--peer-memory", "file:x", "--initiators", "2"],
+                 "one initiator and one target"),
+                (["--local", "--files", "x"], "--listen"),
                 (["--local", "--model", "Llama-3.1-8B", "--block-bytes", "1K"], "no room"),
                 (["--local", "--model", "Llama-3.1-8B", "--layer-groups", "33"],
                  "32 layers go in 1 to 32 layer groups"),

@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 
 #include <deque>
+#include <filesystem>
 #include <map>
 #include <stdexcept>
 #include <thread>
 
 #include "baseline/raw_baseline.hpp"
+#include "folder.hpp"
 #include "measure/sweep.hpp"
 #include "raw/usage.hpp"
 #include "report/summary.hpp"
@@ -169,6 +171,56 @@ TEST_P(PerfSides, EveryMemoryIsVerified) {
   const auto wrong = sweep({points.front()}, counted(20));
   ASSERT_TRUE(wrong) << wrong.error().to_string();
   EXPECT_EQ(summarize(wrong->front()).findings.wrong, flipped);
+}
+
+/// Files of either side, direct and buffered, with all that they are compared with.
+TEST_P(PerfSides, FilesAreVerified) {
+  const test::Folder folder;
+  const std::string here = folder.at("here"), there = folder.at("there");
+  site_.files = {here, there};
+  start();
+  std::vector<Point> points;
+  for (const char* way : {"", ",buffered"})
+    for (const Operation operation : {Operation::read, Operation::write, Operation::mixed}) {
+      points.push_back(point_of(GetParam(), operation));
+      points.back().work.peer_memory = "file:" + there + way;
+      points.push_back(points.back());
+      points.back().work.memory = "file:" + here + way;
+    }
+  points.push_back(point_of(GetParam(), Operation::read));
+  points.back().work.memory = "file:" + here;
+  SweepOptions options = counted(20);
+  options.repeats = 1;
+  options.run.length.time = std::chrono::milliseconds(50);
+  options.baselines = {Baseline{Baseline::Kind::disk}, Baseline{Baseline::Kind::wire}};
+  const auto results = sweep(points, options);
+  ASSERT_TRUE(results) << results.error().to_string();
+  for (const PointResult& result : *results) {
+    EXPECT_EQ(result.runs.front().findings.wrong, 0U)
+        << title(result.point) << ": " << result.runs.front().findings.first;
+    EXPECT_GE(result.runs.front().findings.checked, 4 * 6000U);
+    for (const char* name : {"disk", "wire"})
+      EXPECT_GT(result.baselines.at(name).front(), 0) << title(result.point);
+  }
+}
+
+TEST_P(PerfSides, AFileThatIsNotLentIsNotTouched) {
+  const test::Folder folder;
+  start();
+  Point point = point_of(GetParam(), Operation::read);
+  point.work.peer_memory = "file:" + folder.at("there");
+  const auto results = sweep({point}, counted(20));
+  ASSERT_FALSE(results);
+  EXPECT_EQ(results.error().code(), Code::remote_failed);
+  EXPECT_THAT(results.error().message(), HasSubstr("--files"));
+  SweepOptions options = counted(20);
+  for (const Baseline::Kind kind : {Baseline::Kind::disk, Baseline::Kind::fio}) {
+    options.baselines = {Baseline{kind}};
+    EXPECT_EQ(sweep({point}, options).error().code(), Code::remote_failed);
+    EXPECT_EQ(sweep({point_of(GetParam(), Operation::read)}, options).error().code(),
+              Code::invalid_argument);
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.at("there")));
 }
 
 TEST_P(PerfSides, ContiguousIsMeasuredBesideEachRun) {

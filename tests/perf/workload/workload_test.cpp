@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "workload/file_memory.hpp"
+
 namespace weft::perf {
 namespace {
 
@@ -232,6 +234,39 @@ TEST(Point, RefusesWhatCantBeMeasured) {
   refused(R"({"rate": 1e9})");
   refused(R"({"kv": {"model": "x", "dtype": "int4", "tokens": 1, "block_tokens": 16,
               "layer_groups": 1, "tp": 1, "peer_tp": 1}})");
+}
+
+TEST(FileMemory, IsReadAsItIsTyped) {
+  const auto direct = file_of("file:/nvme/pages");
+  ASSERT_TRUE(direct);
+  EXPECT_EQ(direct->path, "/nvme/pages");
+  EXPECT_TRUE(direct->direct);
+  EXPECT_TRUE(file_of("file:x,direct")->direct);
+  EXPECT_FALSE(file_of("file:x,buffered")->direct);
+  for (const char* none : {"host", "file:", "file:,direct", "file:x,", "file:x,cached", "/x"})
+    EXPECT_FALSE(file_of(none)) << none;
+  EXPECT_TRUE(check_memory("file:x,buffered"));
+  EXPECT_TRUE(check_memory("shared"));
+  EXPECT_THAT(check_memory("file:x,cached").error().message(), HasSubstr("file:PATH[,direct"));
+}
+
+TEST(FileMemory, IsPutTogetherAgain) {
+  std::vector<std::string> memories = {"host", "file:/a", "buffered", "file:/b", "file:/a"};
+  join_files(memories);
+  EXPECT_EQ(memories, (std::vector<std::string>{"host", "file:/a,buffered", "file:/b", "file:/a"}));
+  EXPECT_EQ(paths_of(memories), (std::vector<std::string>{"/a", "/b"}));
+  memories = {"buffered", "host", "direct"};
+  join_files(memories);
+  EXPECT_EQ(memories, (std::vector<std::string>{"buffered", "host", "direct"}));
+}
+
+TEST(FileMemory, IsForTwoSides) {
+  Point point;
+  point.work.size = 4096;
+  point.work.peer_memory = "file:/x";
+  EXPECT_TRUE(check(point));
+  point.initiators = 2;
+  EXPECT_THAT(check(point).error().message(), HasSubstr("one initiator and one target"));
 }
 
 }  // namespace

@@ -144,13 +144,6 @@ void add_explain(CLI::App& command, bool& explain) {
             "transfers' ledgers say, and where the two differ");
 }
 
-void add_metrics(CLI::App& command, std::string& address) {
-  OptionGroup(command, "Address")
-      .text("--metrics", address, "HOST:PORT|unix:PATH",
-            "Hand out metrics over HTTP at this local address, as /metrics for Prometheus and "
-            "/snapshot in JSON; port 0: the system chooses, and standard error tells");
-}
-
 void add_timeout(CLI::App& command, Nanoseconds& timeout) {
   OptionGroup group(command, "Work");
   add_timeout(group, timeout);
@@ -192,7 +185,7 @@ void add_options(CLI::App& command, DecodeOptions& options) {
   add_advertise(address, options.advertise);
   add_unauthenticated(address, options.allow_unauthenticated_network);
   add_ready_fd(address, options.ready_fd);
-  add_metrics(command, options.metrics);
+  add_metrics(address, options.metrics);
   add_model(command, options.cache, "; without it, prefill's");
   add_layout(command, options.cache);
   add_ranks(command, "", " of this side", options.cache.ranks);
@@ -211,7 +204,7 @@ void add_options(CLI::App& command, DecodeOptions& options) {
 void add_options(CLI::App& command, PrefillOptions& options) {
   OptionGroup address(command, "Address");
   address.text("--peer", options.peer, "HOST:PORT", "Where decode listens")->required();
-  add_metrics(command, options.metrics);
+  add_metrics(address, options.metrics);
   add_model(command, options.cache, "");
   command.get_option("--model")->required();
   command.get_option("--dtype")->default_str("bf16");

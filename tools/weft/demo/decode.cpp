@@ -1,15 +1,13 @@
 // weft decode: grants blocks of its cache to prefill, and checks what arrives in them.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
 #include "common/crew.hpp"
 #include "common/exchange.hpp"
 #include "common/names.hpp"
+#include "common/options.hpp"
 #include "demo/commands.hpp"
 #include "demo/progress_bar.hpp"
 #include "demo/run_engine.hpp"
@@ -281,14 +279,7 @@ Result<RunReport> serve(const DecodeOptions& options, Exchange& exchange,
 }
 
 Result<void> announce(const DecodeOptions& options, const Engine& engine) {
-  if (options.ready_fd >= 0) {
-    const std::string line = engine.address() + "\n";
-    if (write(options.ready_fd, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-      return fail(Code::invalid_argument,
-                  fmt::format("can't write to descriptor {} (--ready-fd): {}", options.ready_fd,
-                              std::strerror(errno)));
-    close(options.ready_fd);
-  }
+  if (auto told = tell_ready(options.ready_fd, engine.address()); !told) return told;
   if (!options.console.json) print(fmt::format("weft decode: listening at {}\n", engine.address()));
   return {};
 }

@@ -1,0 +1,230 @@
+// How long it takes until a new process has moved its first bytes: to start, to open an engine, to
+// meet a peer, and to write for the first time.
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "bench.hpp"
+#include "report/spread.hpp"
+#include "shared/must.hpp"
+#include "shared/options.hpp"
+#include "shared/sides.hpp"
+
+namespace {
+
+using namespace weft;
+using namespace weft::perf;
+using namespace weft::perf::bench;
+
+constexpr std::size_t size = 4096;
+
+struct Options {
+  std::vector<std::string> providers{"tcp", "shm"};
+  std::vector<unsigned> peers{1, 16};
+  unsigned repeats = 9;
+  Nanoseconds timeout = std::chrono::seconds(60);
+  bool json = false;
+};
+
+/// Milliseconds, in the order in which things happen.
+using Figures = std::vector<std::pair<std::string, double>>;
+
+class Stopwatch {
+ public:
+  explicit Stopwatch(std::string prefix) : prefix_(std::move(prefix)) {}
+
+  /// Returns what `work` does, and notes its time.
+  auto time(const std::string& what, auto&& work) {
+    const auto begin = Clock::now();
+    auto result = must(work());
+    note(what, Clock::now() - begin);
+    return result;
+  }
+  void note(const std::string& what, Nanoseconds time) {
+    figures_.emplace_back(prefix_ + what, std::chrono::duration<double, std::milli>(time).count());
+  }
+  Figures take() { return std::move(figures_); }
+
+ private:
+  const std::string prefix_;
+  Figures figures_;
+};
+
+Config config_for(const std::string& provider) {
+  Config config;
+  config.providers = {provider};
+  return config;
+}
+
+/// A process that has an engine, and memory to write to.
+void serve(const std::string& provider, int answer, int life) {
+  try {
+    Engine engine = must(Engine::open(config_for(provider)));
+    Segment segment = must(engine.add(Memory::own(size)));
+    const Grant grant = must(segment.grant({}, Rights::read_write));
+    must(engine.publish("memory", grant));
+    write_line(answer, engine.address());
+    wait_for_end(life);
+  } catch (const std::exception& error) {
+    write_line(answer, fmt::format("error {}", error.what()));
+  }
+}
+
+/// One engine, from its opening to its second write to the last of the peers.
+Figures contact(const std::string& provider, const std::vector<std::string>& addresses,
+                const std::string& prefix, Deadline deadline) {
+  Stopwatch watch(prefix);
+  Config config = config_for(provider);
+  config.listen = "";
+  const auto begin = Clock::now();
+  Engine engine = watch.time("open", [&] { return Engine::open(config); });
+  const Segment segment = must(engine.add(Memory::own(size)));
+  Nanoseconds meeting{}, first{};
+  std::vector<Remote> remotes;
+  const Pair whole{0, 0, size};
+  const auto write = [&](const Remote& remote) {
+    const auto start = Clock::now();
+    must(must(engine.write(segment, remote, {&whole, 1})).wait(deadline));
+    return Clock::now() - start;
+  };
+  for (const std::string& address : addresses) {
+    const auto start = Clock::now();
+    const Peer peer = must(engine.connect(address, deadline));
+    remotes.push_back(must(engine.lookup(peer, "memory", deadline)));
+    meeting += Clock::now() - start;
+    first += write(remotes.back());
+  }
+  const Nanoseconds all = Clock::now() - begin;
+  const auto count = static_cast<Nanoseconds::rep>(addresses.size());
+  watch.note("meet", meeting / count);
+  watch.note("first write", first / count);
+  Nanoseconds second{};
+  for (const Remote& remote : remotes) second += write(remote);
+  watch.note("second write", second / count);
+  watch.note("open to all", all);
+  watch.time("close", [&] { return engine.close(deadline).map([] { return true; }); });
+  return watch.take();
+}
+
+/// This program, from fork to exit, when it has nothing to do with a fabric.
+Figures start_of_process() {
+  Stopwatch watch("");
+  const auto begin = Clock::now();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDOUT_FILENO);
+    ::execl("/proc/self/exe", "weft-bench", "--list", nullptr);
+    ::_exit(127);
+  }
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child)
+    throw std::runtime_error("a process could not be started");
+  watch.note("start", Clock::now() - begin);
+  return watch.take();
+}
+
+/// In processes of their own: the first engine of each finds nothing loaded.
+Figures measure(const Options& options, const std::string& provider, unsigned peers) {
+  const Deadline deadline = Deadline::in(options.timeout);
+  Figures figures = start_of_process();
+  Pipe life, result;
+  std::vector<std::string> addresses;
+  std::vector<std::unique_ptr<Side>> targets;
+  for (unsigned i = 0; i < peers; ++i) {
+    Pipe answer;
+    targets.push_back(std::make_unique<Side>([&] {
+      life.close_write();
+      serve(provider, answer.write_end(), life.read_end());
+    }));
+    addresses.push_back(must(read_line(answer.read_end(), deadline)));
+  }
+  const Side initiator([&] {
+    try {
+      Figures both = contact(provider, addresses, "", deadline);
+      for (auto& again : contact(provider, addresses, "again: ", deadline))
+        both.push_back(std::move(again));
+      write_line(result.write_end(), nlohmann::json(both).dump());
+    } catch (const std::exception& error) {
+      write_line(result.write_end(), fmt::format("error {}", error.what()));
+    }
+  });
+  const auto measured = must(read_line(result.read_end(), deadline));
+  for (auto& each : nlohmann::json::parse(measured).get<Figures>())
+    figures.push_back(std::move(each));
+  return figures;
+}
+
+struct Case {
+  std::string provider;
+  unsigned peers = 0;
+  std::vector<std::string> names;  // in order
+  std::map<std::string, std::vector<double>> values;
+};
+
+std::vector<Case> measure_all(const Options& options) {
+  std::vector<Case> cases;
+  for (const std::string& provider : options.providers)
+    for (const unsigned peers : options.peers) cases.push_back({provider, peers, {}, {}});
+  for (unsigned round = 0; round < options.repeats; ++round)
+    for (Case& each : cases)
+      for (const auto& [name, value] : measure(options, each.provider, each.peers)) {
+        if (round == 0) each.names.push_back(name);
+        each.values[name].push_back(value);
+      }
+  return cases;
+}
+
+void print(const Case& measured) {
+  fmt::print("{}, {} peer{}: milliseconds, median (least-greatest)\n", measured.provider,
+             measured.peers, measured.peers == 1 ? "" : "s");
+  for (const std::string& name : measured.names) {
+    const auto [median, least, greatest] = spread_of(measured.values.at(name));
+    fmt::print("  {:<20} {:>9.3f} ({:.3f}-{:.3f})\n", name, median, least, greatest);
+  }
+}
+
+nlohmann::json as_json(const Case& measured) {
+  nlohmann::json row = {{"provider", measured.provider}, {"peers", measured.peers}};
+  for (const auto& [name, values] : measured.values) {
+    const auto spread = spread_of(values);
+    row[name + " ms"] = {spread.median, spread.least, spread.greatest};
+  }
+  return row;
+}
+
+}  // namespace
+
+int weft::perf::bench::first_contact(int argc, char** argv) {
+  Options options;
+  CLI::App app{
+      "How long it takes until a new process has moved its first bytes: to start, to open an "
+      "engine, and, for each of its peers in turn, to meet it and write 4 KiB for the first time. "
+      "'again' is the process's second engine. Peers are processes that wait already."};
+  app.option_defaults()->always_capture_default();
+  OptionGroup group(app, "Options");
+  add_providers(group, options.providers, "tcp, shm, efa");
+  add_numbers(group, "--peers", options.peers, Multiples::decimal, {1, 1000}, "Peers");
+  add_repeats(group, options.repeats, "Rounds");
+  add_timeout(group, options.timeout);
+  app.add_flag("--json", options.json, "Print JSON");
+  if (const auto code = parse(app, argc, argv)) return *code;
+  const auto cases = measure_all(options);
+  nlohmann::json rows = nlohmann::json::array();
+  for (const Case& each : cases) {
+    if (options.json)
+      rows.push_back(as_json(each));
+    else
+      print(each);
+  }
+  if (options.json) fmt::print("{}\n", rows.dump(2));
+  return 0;
+}

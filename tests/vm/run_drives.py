@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Weft over drives that are none of this machine's: QEMU's NVMe drive, and the same as a namespace
+over NVMe-oF by TCP and by RDMA (soft-RoCE), every byte compared by weft-perf."""
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import image
+import kernel
+import outcome
+from machine import Machine
+
+HERE = Path(__file__).resolve().parent
+DRIVE_BYTES = 256 << 20
+STEPS = 3  # Drives that files.sh reports.
+
+
+def drive(path):
+    """QEMU's words for an NVMe drive whose bytes lie in a file."""
+    return ["-drive", f"if=none,id=disk,format=raw,cache=writeback,file={path}",
+            "-device", "nvme,drive=disk,serial=weft"]
+
+
+def main(arguments):
+    with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
+        folder = Path(name)
+        with open(folder / "nvme", "wb") as file:
+            file.truncate(DRIVE_BYTES)
+        booted = kernel.fetch(arguments.cache, kernel.DRIVES)
+        disk = image.build(booted, [arguments.perf], HERE / "guest" / "drives.sh")
+        with Machine(booted.image, disk, folder, devices=drive(folder / "nvme")) as machine:
+            try:
+                code = machine.wait(time.monotonic() + arguments.seconds)
+            finally:
+                print(machine.console(), machine.results(), sep="\n", flush=True)
+            moved = [line for line in machine.results().splitlines() if line.startswith("RIGHT ")]
+            return code if len(moved) == STEPS else max(code, outcome.FAILED)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cache", required=True, help="folder for the guest's kernel")
+    parser.add_argument("--seconds", type=float, default=540, help="what the machine gets")
+    parser.add_argument("perf", help="weft-perf")
+    sys.exit(outcome.of(main, parser.parse_args()))

@@ -1,0 +1,134 @@
+// weft fetch: reads a file of weft serve's into one of this machine.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+#include <weft/engine.hpp>
+
+#include "common/interrupt.hpp"
+#include "common/local_address.hpp"
+#include "common/printable.hpp"
+#include "common/units.hpp"
+#include "files/commands.hpp"
+
+namespace weft::tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::uint64_t step = std::uint64_t{64} << 20;  // for which the timeout holds
+constexpr std::uint64_t longest_list = std::uint64_t{64} << 20;
+
+/// All of it.
+Result<void> read_all(Engine& engine, const Segment& to, const Remote& from, Nanoseconds timeout) {
+  for (std::uint64_t at = 0; at < to.size(); at += step) {
+    const Pair pair{at, at, std::min(step, to.size() - at)};
+    TransferOptions options;
+    options.deadline = Deadline::in(timeout);
+    auto read = engine.read(to, from, {&pair, 1}, std::move(options));
+    if (!read) return fail(std::move(read.error()));
+    if (auto ended = read->wait(Deadline::in(timeout)); !ended) return ended;
+  }
+  return {};
+}
+
+struct Listed {
+  std::string bytes, name;
+};
+
+/// What the peer shares.
+Result<std::vector<Listed>> read_list(const FetchOptions& options, Engine& engine,
+                                      const Peer& peer) {
+  const auto list = engine.lookup(peer, list_of_files, Deadline::in(options.timeout));
+  if (!list) return fail(list.error());
+  if (list->segment_size() > longest_list)
+    return fail(Code::unsupported, "the peer's list of files is too long");
+  auto lines = engine.add(Memory::own(list->segment_size()));
+  if (!lines) return fail(std::move(lines.error()));
+  if (auto read = read_all(engine, *lines, *list, options.timeout); !read)
+    return fail(std::move(read.error()));
+  std::vector<Listed> files;
+  std::string_view left(reinterpret_cast<const char*>(lines->data()), list->segment_size());
+  for (std::size_t end; (end = left.find('\n')) != left.npos; left.remove_prefix(end + 1)) {
+    const std::string_view line = left.substr(0, end);
+    const std::size_t space = std::min(line.find(' '), line.size() - 1);
+    files.push_back({printable(line.substr(0, space)), printable(line.substr(space + 1))});
+  }
+  return files;
+}
+
+void show(const std::vector<Listed>& files, bool json) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Listed& each : files)
+    if (json)
+      list.push_back({{"bytes", each.bytes}, {"name", each.name}});
+    else
+      print(fmt::format("{:>16} {}\n", each.bytes, each.name));
+  if (json) print(dump({{"command", "fetch"}, {"files", list}}));
+}
+
+/// Under another name until all of it is there.
+Result<void> fetch_file(const FetchOptions& options, Engine& engine, const Remote& file) {
+  const std::string path =
+      !options.output.empty() ? options.output : fs::path(options.name).filename().string();
+  const std::string part = path + ".part";
+  std::error_code error;
+  fs::remove(part, error);
+  const auto begin = Clock::now();
+  FileOptions making;
+  making.create = true;
+  auto segment = engine.add(Memory::file(part, 0, file.segment_size(), making));
+  if (!segment) return fail(std::move(segment.error()));
+  auto read = read_all(engine, *segment, file, options.timeout);
+  if (read) read = segment->release(Deadline::in(options.timeout));
+  if (read) fs::rename(part, path, error);
+  if (read && error) read = fail(Code::unavailable, fmt::format("'{}': {}", path, error.message()));
+  if (!read) {
+    fs::remove(part, error);
+    return read;
+  }
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  if (options.console.json)
+    print(dump({{"command", "fetch"},
+                {"name", options.name},
+                {"file", path},
+                {"bytes", file.segment_size()},
+                {"seconds", seconds}}));
+  else
+    print(fmt::format("weft fetch: {} into {} in {:.2f} s\n", binary_bytes(file.segment_size()),
+                      path, seconds));
+  return {};
+}
+
+Result<void> fetch(const FetchOptions& options, Engine& engine) {
+  auto peer = engine.connect(options.peer, Deadline::in(options.timeout));
+  if (!peer) return fail(std::move(peer.error()));
+  const auto files = read_list(options, engine, *peer);
+  if (!files) return fail(files.error());
+  if (options.name.empty()) return show(*files, options.console.json), Result<void>();
+  const auto is_it = [&](const Listed& each) { return each.name == options.name; };
+  if (std::none_of(files->begin(), files->end(), is_it))
+    return fail(Code::not_found, fmt::format("the peer shares no file '{}'", options.name));
+  auto remote = engine.lookup(*peer, options.name, Deadline::in(options.timeout));
+  if (!remote) return fail(std::move(remote.error()));
+  return fetch_file(options, engine, *remote);
+}
+
+}  // namespace
+
+int run_fetch(const FetchOptions& options) {
+  Config config = engine_config(options.engine);
+  if (config.rail_address.empty()) config.rail_address = local_address_towards(options.peer);
+  auto engine = Engine::open(config);
+  if (!engine) return end_with("fetch", options.console, engine.error());
+  const Interrupt interrupt([&] { (void)engine->close(Deadline::in(closing_time)); });
+  const auto fetched = fetch(options, *engine);
+  if (interrupt.signal() != 0) return end_with_signal("fetch", options.console, interrupt.signal());
+  return fetched ? exit_success : end_with("fetch", options.console, fetched.error());
+}
+
+}  // namespace weft::tool
