@@ -77,8 +77,13 @@ def transfer_of(site, role, connector, policy):
 
 class Engine(Child):
     def __init__(self, site, role, model="llama", connector="NixlConnector", policy="fail",
-                 block_size=BLOCK_SIZE, port=None, variables=None, receives=None):
+                 block_size=BLOCK_SIZE, port=None, variables=None, receives=None,
+                 one_process=False):
         settings = settings_of(site, model, block_size)
+        variables = dict(variables or {})
+        if one_process:
+            settings["distributed_executor_backend"] = "uni"
+            variables["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
         if receives:
             settings["weight_transfer_config"] = {"backend": receives}
         self.port = port or free_port()
@@ -88,7 +93,7 @@ class Engine(Child):
         super().__init__(
             [site.python, str(HERE / "node.py"), json.dumps(settings)],
             environment_of(site, {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(self.port),
-                                  "WEFT_METRICS_LISTEN": self.metrics, **(variables or {})},
+                                  "WEFT_METRICS_LISTEN": self.metrics, **variables},
                            with_package=receives is not None))
         self.name, self.logs = role, site.logs
         self.begun = time.monotonic()

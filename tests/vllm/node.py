@@ -5,6 +5,7 @@ Usage: node.py SETTINGS      as JSON: those of vLLM's EngineArgs
 It reads commands as lines of JSON, answers each with one, and ends with its input:
   {"do": "generate", "requests": [{"name": ..., "prompt": [...], "tokens": N, "kv": ...}, ...]}
   {"do": "begin", "requests": [...]}  as generate, but answers at once; "collect" has the answers
+  {"do": "running"}                   how many of those that were begun have not ended
   {"do": "overwrite", "value": X}     fills the whole KV cache with one number
   {"do": "call", "method": NAME, "arguments": {...}}  of all workers
 """
@@ -33,6 +34,9 @@ class Node:
 
     def begin(self, requests):
         self._begun += [self._add(**request) for request in requests]
+
+    def running(self):
+        return sum(name not in self._ended for name in self._begun)
 
     def collect(self):
         begun, self._begun = self._begun, []
@@ -75,8 +79,8 @@ class Node:
 
     def _obey(self, do, **arguments):
         return {"about": self.about, "generate": self.generate, "begin": self.begin,
-                "collect": self.collect, "overwrite": self.overwrite,
-                "call": self.call}[do](**arguments)
+                "running": self.running, "collect": self.collect,
+                "overwrite": self.overwrite, "call": self.call}[do](**arguments)
 
 
 def main():

@@ -1,8 +1,9 @@
 """New weights for a running vLLM, over Weft: the backend "weft" of vLLM's weight transfer.
 
-vLLM finds it by itself (entry point `vllm.general_plugins`):
+vLLM finds it by itself (entry point `vllm.general_plugins`). It has the routes that a trainer asks
+only in its development mode, which nobody but the trainer should reach:
 
-    vllm serve MODEL --weight-transfer-config '{"backend": "weft"}'
+    VLLM_SERVER_DEV_MODE=1 vllm serve MODEL --weight-transfer-config '{"backend": "weft"}'
 
 Each rank of the trainer, with the same model and the same number of calls of send_weights():
 
