@@ -111,9 +111,11 @@ Result<Segment> Engine::add(const Memory& memory) {
 }
 
 Result<Remote> Engine::import(Bytes blob) {
-  return call(state_, [&] { return state_->imports.import(blob); }).map([](auto&& remote) {
-    return Remote(std::move(remote));
-  });
+  return call(state_,
+              [&] {
+                return state_->imports.import(blob, Deadline::in(state_->config.default_timeout));
+              })
+      .map([](auto&& remote) { return Remote(std::move(remote)); });
 }
 
 Result<void> Engine::publish(std::string_view name, const Grant& grant) {

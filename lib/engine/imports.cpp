@@ -37,7 +37,7 @@ Imports::Imports(const Config& config, const Owner& owner, Workers& workers, con
           },
           [this] { return config_.share_gpu_memory && has_devices(); }) {}
 
-Result<std::shared_ptr<RemoteState>> Imports::import(Bytes blob) {
+Result<std::shared_ptr<RemoteState>> Imports::import(Bytes blob, Deadline deadline) {
   auto decoded = decode_grant(blob);
   if (!decoded) return fail(std::move(decoded.error()));
   const auto peer = peers_.find_up(decoded->engine);
@@ -58,7 +58,7 @@ Result<std::shared_ptr<RemoteState>> Imports::import(Bytes blob) {
                       "the grant has no key for any rail of the peer's that can be reached")
                     .with_peer(peer->introduction.name));
   reach(*remote);
-  return confirmed(imported_.add(remote));
+  return confirmed(imported_.add(remote), deadline);
 }
 
 /// Memory of a process of this host may have to be asked for; what can't be had is staged.
@@ -82,10 +82,11 @@ void Imports::reach(RemoteState& remote) {
 }
 
 /// Waits until the owner has said that the grant holds.
-Result<std::shared_ptr<RemoteState>> Imports::confirmed(const ImportedGrants::Added& added) {
+Result<std::shared_ptr<RemoteState>> Imports::confirmed(const ImportedGrants::Added& added,
+                                                        Deadline deadline) {
   const std::string& owner = added.remote->peer()->introduction.name;
   const auto answered = [&](Deadline until) { return added.answer->wait(until); };
-  if (!workers_.wait(answered, Deadline::in(config_.default_timeout)))
+  if (!workers_.wait(answered, deadline))
     return fail(Error(Code::timed_out, "the owner did not say in time whether the grant holds")
                     .with_peer(owner));
   if (const auto& error = added.answer->error()) return fail(Error(*error).with_peer(owner));
@@ -112,7 +113,7 @@ Result<std::shared_ptr<RemoteState>> Imports::lookup(PeerState& peer, std::strin
                     .with_peer(peer.introduction.name));
   }
   if (lookup->error()) return fail(*lookup->error());
-  return import(lookup->grant);
+  return import(lookup->grant, deadline);
 }
 
 void Imports::give_back(const PeerState* peer) {

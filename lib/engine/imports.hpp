@@ -27,7 +27,7 @@ class Imports {
           Directory& directory, const std::unique_ptr<Ledger>& ledger,
           const std::unique_ptr<ControlPlane>& control, ImportedGrants::Tell tell);
 
-  Result<std::shared_ptr<RemoteState>> import(Bytes blob);
+  Result<std::shared_ptr<RemoteState>> import(Bytes blob, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
                                               Deadline deadline);
   /// To one peer, or to all if it is null: what is out under them gets a moment to drain, and what
@@ -45,7 +45,8 @@ class Imports {
 
  private:
   static void reach(RemoteState& remote);
-  Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added);
+  Result<std::shared_ptr<RemoteState>> confirmed(const ImportedGrants::Added& added,
+                                                 Deadline deadline);
 
   const Config& config_;
   const Owner& owner_;
