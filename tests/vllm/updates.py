@@ -12,7 +12,7 @@ from processes import Child
 
 PROMPTS = tuple(prompt_of(length, 7) for length in (17, 65, 200, 1000))
 STEPS = 3
-MEANWHILE_TOKENS = 1200  # Of a request that runs while weights come, and when they are loaded.
+MEANWHILE_TOKENS = 600  # Of a request that runs while weights come, and when they are loaded.
 STEP_SECONDS = 300
 
 
