@@ -34,10 +34,6 @@ Result<void> within_free_memory(std::size_t bytes) {
               fmt::format("{} bytes were asked for and the machine has {}", bytes, total));
 }
 
-bool is_open_for_reading_only(int fd) {
-  return (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
-}
-
 /// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
 /// wish: the system may not give them, or give none that belong to files.
 void ask_for_huge_pages(void* address, std::size_t bytes) {

@@ -34,4 +34,9 @@ inline bool may_shrink(int descriptor) noexcept {
   return seals < 0 || (seals & F_SEAL_SHRINK) == 0;
 }
 
+/// Not for one that is closed either.
+inline bool is_open_for_reading_only(int descriptor) noexcept {
+  return (fcntl(descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY;
+}
+
 }  // namespace weft::core

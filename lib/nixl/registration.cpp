@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "base/descriptor.hpp"
 #include "base/sync.hpp"
 
 namespace weft::nixl {
@@ -40,9 +41,9 @@ Result<Memory> file_of(const abi::Descriptor& memory) {
 }
 
 Rights rights_to(const abi::Descriptor& memory, abi::MemoryType type) {
-  if (!is_file(type)) return Rights::read_write;
-  const int flags = fcntl(static_cast<int>(memory.device), F_GETFL);
-  return (flags & O_ACCMODE) == O_RDONLY ? Rights::read : Rights::read_write;
+  const bool source =
+      is_file(type) && core::is_open_for_reading_only(static_cast<int>(memory.device));
+  return source ? Rights::read : Rights::read_write;
 }
 
 }  // namespace

@@ -28,12 +28,8 @@ class Publisher::State final : private Role {
         segments_(std::move(segments)),
         options_(std::move(options)),
         member_(engine),
-        sender_(member_,
-                [this](const Round& round, const std::string& why) {
-                  member_.send(leader_.contact(),
-                               {.kind = NoteKind::failed, .round = round, .text = why});
-                }),
-        leader_(member_, options_.rank == 0 ? "" : options_.leader) {
+        leader_(member_, options_.rank == 0 ? "" : options_.leader),
+        sender_(member_, leader_) {
     if (options_.rank == 0) lead_.emplace(member_, options_);
   }
 
@@ -72,8 +68,8 @@ class Publisher::State final : private Role {
   core::Mutex mutex_;
   Call call_ WEFT_GUARDED_BY(mutex_);
   Member member_;
-  Sender sender_;
   LeaderLink leader_;  // of the member's thread
+  Sender sender_;
   std::optional<Leader> lead_;
 };
 

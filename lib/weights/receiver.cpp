@@ -37,9 +37,7 @@ Receiver::Receiver(Member& member, Rank self, std::vector<Segments> sets, Subscr
       options_(std::move(options)),
       versions_(std::move(versions)),
       leader_(member, options_.leader),
-      sender_(member, [this](const Round& round, const std::string& why) {
-        member_.send(leader_.contact(), {.kind = NoteKind::failed, .round = round, .text = why});
-      }) {}
+      sender_(member, leader_) {}
 
 void Receiver::hear(const ContactPtr& from, const Note& note) {
   if (note.kind == NoteKind::granted) return sender_.granted(from, note.rank, note.round);

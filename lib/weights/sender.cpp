@@ -137,7 +137,7 @@ Result<void> Sender::write(const Due& due) {
              inbox->post([this, round,
                           why = ended.error != nullptr
                                     ? ended.error->to_string()
-                                    : std::string("it ended")] { failed_(round, why); });
+                                    : std::string("it ended")] { tell_leader(round, why); });
            },
        .priority = Priority::bulk,
        .wait_for_room = due.deadline,
@@ -175,7 +175,12 @@ bool Sender::runs(const Round& round) const {
 }
 
 void Sender::report(const Round& round, const std::string& why) {
-  member_.inbox()->post([this, round, why] { failed_(round, why); });
+  member_.inbox()->post([this, round, why] { tell_leader(round, why); });
+}
+
+/// On the member's thread.
+void Sender::tell_leader(const Round& round, const std::string& why) {
+  member_.send(leader_.contact(), {.kind = NoteKind::failed, .round = round, .text = why});
 }
 
 std::uint64_t Sender::bytes() const {

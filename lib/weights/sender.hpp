@@ -2,7 +2,6 @@
 // on.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -21,9 +20,7 @@ namespace weft::weights {
 /// not the member's.
 class Sender {
  public:
-  using Failed = std::function<void(const Round&, const std::string& why)>;
-  /// `failed` is called on the member's thread.
-  Sender(Member& member, Failed failed) : member_(member), failed_(std::move(failed)) {}
+  Sender(Member& member, const LeaderLink& leader) : member_(member), leader_(leader) {}
 
   // What has happened. On any thread.
 
@@ -94,9 +91,10 @@ class Sender {
   Result<Remote> remote_for(const Due& due) WEFT_EXCLUDES(mutex_);
   bool runs(const Round& round) const WEFT_EXCLUDES(mutex_);
   void report(const Round& round, const std::string& why);
+  void tell_leader(const Round& round, const std::string& why);
 
   Member& member_;
-  const Failed failed_;
+  const LeaderLink& leader_;  // of the member's thread
   mutable core::Mutex mutex_;
   core::Condition changed_;
   bool closed_ WEFT_GUARDED_BY(mutex_) = false;

@@ -14,8 +14,8 @@
 #include <weft/engine.hpp>
 
 #include "bench.hpp"
+#include "protocol/must.hpp"
 #include "report/spread.hpp"
-#include "shared/must.hpp"
 #include "shared/options.hpp"
 #include "shared/sides.hpp"
 

@@ -14,8 +14,8 @@
 #include <weft/engine.hpp>
 
 #include "bench.hpp"
+#include "protocol/must.hpp"
 #include "report/spread.hpp"
-#include "shared/must.hpp"
 #include "shared/options.hpp"
 #include "shared/sides.hpp"
 
@@ -38,26 +38,9 @@ struct Options {
 /// Milliseconds, in the order in which things happen.
 using Figures = std::vector<std::pair<std::string, double>>;
 
-class Stopwatch {
- public:
-  explicit Stopwatch(std::string prefix) : prefix_(std::move(prefix)) {}
-
-  /// Returns what `work` does, and notes its time.
-  auto time(const std::string& what, auto&& work) {
-    const auto begin = Clock::now();
-    auto result = must(work());
-    note(what, Clock::now() - begin);
-    return result;
-  }
-  void note(const std::string& what, Nanoseconds time) {
-    figures_.emplace_back(prefix_ + what, std::chrono::duration<double, std::milli>(time).count());
-  }
-  Figures take() { return std::move(figures_); }
-
- private:
-  const std::string prefix_;
-  Figures figures_;
-};
+void note(Figures& figures, const std::string& what, Nanoseconds time) {
+  figures.emplace_back(what, std::chrono::duration<double, std::milli>(time).count());
+}
 
 Config config_for(const std::string& provider) {
   Config config;
@@ -82,11 +65,12 @@ void serve(const std::string& provider, int answer, int life) {
 /// One engine, from its opening to its second write to the last of the peers.
 Figures contact(const std::string& provider, const std::vector<std::string>& addresses,
                 const std::string& prefix, Deadline deadline) {
-  Stopwatch watch(prefix);
+  Figures figures;
   Config config = config_for(provider);
   config.listen = "";
   const auto begin = Clock::now();
-  Engine engine = watch.time("open", [&] { return Engine::open(config); });
+  Engine engine = must(Engine::open(config));
+  note(figures, prefix + "open", Clock::now() - begin);
   const Segment segment = must(engine.add(Memory::own(size)));
   Nanoseconds meeting{}, first{};
   std::vector<Remote> remotes;
@@ -105,19 +89,20 @@ Figures contact(const std::string& provider, const std::vector<std::string>& add
   }
   const Nanoseconds all = Clock::now() - begin;
   const auto count = static_cast<Nanoseconds::rep>(addresses.size());
-  watch.note("meet", meeting / count);
-  watch.note("first write", first / count);
+  note(figures, prefix + "meet", meeting / count);
+  note(figures, prefix + "first write", first / count);
   Nanoseconds second{};
   for (const Remote& remote : remotes) second += write(remote);
-  watch.note("second write", second / count);
-  watch.note("open to all", all);
-  watch.time("close", [&] { return engine.close(deadline).map([] { return true; }); });
-  return watch.take();
+  note(figures, prefix + "second write", second / count);
+  note(figures, prefix + "open to all", all);
+  const auto closing = Clock::now();
+  must(engine.close(deadline));
+  note(figures, prefix + "close", Clock::now() - closing);
+  return figures;
 }
 
 /// This program, from fork to exit, when it has nothing to do with a fabric.
-Figures start_of_process() {
-  Stopwatch watch("");
+Nanoseconds start_of_process() {
   const auto begin = Clock::now();
   const pid_t child = ::fork();
   if (child == 0) {
@@ -128,14 +113,14 @@ Figures start_of_process() {
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child)
     throw std::runtime_error("a process could not be started");
-  watch.note("start", Clock::now() - begin);
-  return watch.take();
+  return Clock::now() - begin;
 }
 
 /// In processes of their own: the first engine of each finds nothing loaded.
 Figures measure(const Options& options, const std::string& provider, unsigned peers) {
   const Deadline deadline = Deadline::in(options.timeout);
-  Figures figures = start_of_process();
+  Figures figures;
+  note(figures, "start", start_of_process());
   Pipe life, result;
   std::vector<std::string> addresses;
   std::vector<std::unique_ptr<Side>> targets;

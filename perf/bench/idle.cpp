@@ -14,7 +14,7 @@
 #include <weft/engine.hpp>
 
 #include "bench.hpp"
-#include "shared/must.hpp"
+#include "protocol/must.hpp"
 #include "shared/options.hpp"
 #include "shared/sides.hpp"
 #include "shared/upkeep.hpp"

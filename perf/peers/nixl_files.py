@@ -18,10 +18,7 @@ import numpy
 
 from nixl import nixl_agent, nixl_agent_config
 
-
-def number(text):
-    units = {"K": 1 << 10, "M": 1 << 20}
-    return int(text[:-1]) * units[text[-1]] if text[-1] in units else int(text)
+from options import list_of, positive, size
 
 
 class Backend:
@@ -79,24 +76,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("--backends", default="POSIX,WEFT")
-    parser.add_argument("--sizes", default="4K,64K,1M")
-    parser.add_argument("--windows", default="1,16,64")
+    parser.add_argument("--sizes", type=list_of(size), default="4K,64K,1M")
+    parser.add_argument("--windows", type=list_of(positive), default="1,16,64")
     parser.add_argument("--operations", default="READ,WRITE")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     backends = options.backends.split(",")
-    sizes = [number(size) for size in options.sizes.split(",")]
-    windows = [int(window) for window in options.windows.split(",")]
+    sizes, windows = options.sizes, options.windows
     with open(options.file, "wb") as file:
         file.write(os.urandom(1 << 20) * (max(sizes) * max(windows) >> 20 or 1))
         os.fsync(file.fileno())
     results = []
     for operation in options.operations.split(","):
-        for size in sizes:
+        for page in sizes:
             for window in windows:
-                sides = {name: Backend(name, options.file, size, window, operation)
+                sides = {name: Backend(name, options.file, page, window, operation)
                          for name in backends}
                 runs = {name: [] for name in backends}
                 for turn in range(options.rounds):
@@ -104,11 +100,11 @@ def main():
                         runs[name].append(sides[name].run(options.seconds))
                 for name, figures in runs.items():
                     speeds = [speed for speed, _ in figures]
-                    results.append({"operation": operation, "size": size, "window": window,
+                    results.append({"operation": operation, "size": page, "window": window,
                                     "backend": name, "gigabytes_per_second": speeds,
                                     "cpu_seconds_per_gigabyte": [cpu for _, cpu in figures]})
                     if not options.json:
-                        print(f"{operation:5} {size:8} x{window:<3} {name:5} "
+                        print(f"{operation:5} {page:8} x{window:<3} {name:5} "
                               f"{statistics.median(speeds):6.3f} GB/s "
                               f"({min(speeds):.3f} to {max(speeds):.3f}), CPU "
                               f"{statistics.median(cpu for _, cpu in figures):.2f} s/GB",

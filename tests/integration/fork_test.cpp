@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "engines.hpp"
+#include "forked.hpp"
 #include "gate.hpp"
 #include "process.hpp"
 
@@ -47,21 +48,6 @@ int first_wrong(Couple& pair, Board& board, Transfer& transfer, Expectation& exp
   if (wrong(expectation.wait(brief))) return number;
   if (wrong(receive.wait(brief))) return number;
   return 0;
-}
-
-/// The exit status of a forked child that does `work`; 200 if it does not come to an end.
-template <typename Work>
-int in_forked_child(Work&& work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    // Whatever waits for a thread that only the parent has would wait for ever.
-    signal(SIGALRM, [](int) { _exit(200); });
-    alarm(20);
-    _exit(work());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 TEST_P(Fork, EveryCallOfTheChildFailsAndTheParentGoesOn) {

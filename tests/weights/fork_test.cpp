@@ -1,8 +1,5 @@
 // What fork does to publishers and subscribers.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <memory>
 #include <optional>
@@ -10,11 +7,13 @@
 #include <weft/weights.hpp>
 
 #include "engines.hpp"
+#include "forked.hpp"
 
 namespace weft::weights::test {
 namespace {
 
 using namespace std::chrono_literals;
+using weft::test::in_forked_child;
 using weft::test::must;
 
 constexpr std::uint64_t size = 4096;
@@ -34,20 +33,6 @@ Segments memory_of(Engine& engine) {
 Rank rank_named(const std::string& name) {
   const Dims shape{size / bytes_of(DType::bf16)};
   return {.name = name, .shards = {{.name = "w", .shape = shape, .begin = {0}, .extent = shape}}};
-}
-
-/// The exit status of a forked child that does `work`; 200 if it does not come to an end.
-template <typename Work>
-int in_forked_child(Work&& work) {
-  const pid_t child = fork();
-  if (child == 0) {
-    signal(SIGALRM, [](int) { _exit(200); });
-    alarm(20);
-    _exit(work());
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 template <typename T>

@@ -1,6 +1,5 @@
 #include "python/binding/files.hpp"
 
-#include <fcntl.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/variant.h>
 
@@ -11,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/descriptor.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/pieces.hpp"
 #include "python/binding/waiting.hpp"
@@ -54,7 +54,7 @@ void copy_from(PySegment& self, const PySegment& source, nb::handle pieces, Seco
 bool is_source(const Memory& memory) {
   if (memory.is_read_only()) return true;
   const bool of_descriptor = memory.source() == Memory::Source::file && memory.path().empty();
-  return of_descriptor && (fcntl(memory.fd(), F_GETFL) & O_ACCMODE) == O_RDONLY;
+  return of_descriptor && core::is_open_for_reading_only(memory.fd());
 }
 
 void bind_file(nb::class_<Memory>& memory) {

@@ -1,7 +1,6 @@
 // Memory, segments, grants, and peers' grants.
 #include "python/binding/memory.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -14,6 +13,7 @@
 #include <vector>
 #include <weft/memory.hpp>
 
+#include "base/descriptor.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/files.hpp"
 #include "python/binding/objects.hpp"
@@ -312,10 +312,6 @@ void bind_grants(nb::module_& module) {
       });
 }
 
-bool is_open_for_reading_only(int fd) {
-  return fd >= 0 && (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
-}
-
 PySegment add_object(PyEngine& self, nb::handle object, bool read_only, const std::string& gpu) {
   const auto buffer = Buffer::of(object);
   Memory memory = Memory::adopt(buffer->address(), buffer->bytes(), buffer);
@@ -343,7 +339,7 @@ PySegment add(PyEngine& self, nb::handle object, bool read_only, const std::stri
     return self.engine->add(memory);
   }();
   auto segment = std::make_shared<Segment>(must(std::move(added)));
-  const bool read = source || is_open_for_reading_only(segment->fd());
+  const bool read = source || core::is_open_for_reading_only(segment->fd());
   return {std::move(segment), nullptr, read, self.default_timeout, self.over};
 }
 

@@ -31,17 +31,11 @@ namespace {
 template <typename Member>
 struct Group {
   std::shared_ptr<Engine> engine;
-  std::unique_ptr<Member> member;
+  Member member;
   const pid_t opened_by = getpid();
 
   Group(std::shared_ptr<Engine> of, Member&& opened)
-      : engine(std::move(of)), member(std::make_unique<Member>(std::move(opened))) {}
-  Group(const Group&) = delete;
-  Group& operator=(const Group&) = delete;
-  /// In a forked child the threads to be joined are not there: everything stays as it is.
-  ~Group() {
-    if (forked()) static_cast<void>(member.release());
-  }
+      : engine(std::move(of)), member(std::move(opened)) {}
   bool forked() const { return getpid() != opened_by; }
 };
 
@@ -120,6 +114,14 @@ class Pending {
 using PendingStep = Pending<weights::Published>;
 using PendingWait = Pending<void>;
 
+template <typename Call>
+void bind_pending(nb::module_& module, const char* name) {
+  nb::class_<Call>(module, name)
+      .def("_watch", &Call::watch, "waker"_a, "number"_a)
+      .def(
+          "wait", [](const Call& self, Seconds) { return self.take(); }, "timeout"_a = nb::none());
+}
+
 weights::Segments segments_of(const std::vector<const PySegment*>& list) {
   weights::Segments segments;
   for (const PySegment* each : list) segments.push_back(each->segment);
@@ -139,14 +141,14 @@ void open_publisher(PyPublisher* self, PyEngine& engine, const weights::Rank& ra
 weights::Published publish(const PyPublisher& self, std::uint64_t step, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return must(call_interruptibly(deadline, [group = self.get(), step, deadline] {
-    return group->member->publish(step, deadline);
+    return group->member.publish(step, deadline);
   }));
 }
 
 PendingStep begin_publishing(const PyPublisher& self, std::uint64_t step, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return PendingStep([group = self.get(), step, deadline](const std::atomic<bool>&) {
-    return group->member->publish(step, deadline);
+    return group->member.publish(step, deadline);
   });
 }
 
@@ -162,11 +164,7 @@ void bind_publisher(nb::module_& module) {
       .def("__repr__", [](const Published& self) {
         return fmt::format("<weft.weights.Published: step {}, {} bytes>", self.step, self.bytes);
       });
-  nb::class_<PendingStep>(module, "_PendingStep")
-      .def("_watch", &PendingStep::watch, "waker"_a, "number"_a)
-      .def(
-          "wait", [](const PendingStep& self, Seconds) { return self.take(); },
-          "timeout"_a = nb::none());
+  bind_pending<PendingStep>(module, "_PendingStep");
   nb::class_<PyPublisher>(
       module, "Publisher", nb::is_weak_referenceable(),
       "One rank of the trainer. As a context manager it leaves the group at the end.\n\n"
@@ -284,7 +282,7 @@ void open_subscriber(PySubscriber* self, PyEngine& engine, const weights::Rank& 
 void wait(const PySubscriber& self, std::uint64_t step, Seconds timeout) {
   const auto group = self.get();
   must(wait_in_slices(deadline_of(timeout, self.default_timeout),
-                      [&](Deadline until) { return group->member->wait(step, until); }));
+                      [&](Deadline until) { return group->member.wait(step, until); }));
 }
 
 PendingWait begin_waiting(const PySubscriber& self, std::uint64_t step, Seconds timeout) {
@@ -293,17 +291,14 @@ PendingWait begin_waiting(const PySubscriber& self, std::uint64_t step, Seconds 
     for (;;) {
       const Deadline soon = Deadline::in(slice);
       const bool last = deadline.when() <= soon.when();
-      auto waited = group->member->wait(step, last ? deadline : soon);
+      auto waited = group->member.wait(step, last ? deadline : soon);
       if (waited || waited.error().code() != Code::timed_out || last || !wanted) return waited;
     }
   });
 }
 
 void bind_subscriber(nb::module_& module) {
-  nb::class_<PendingWait>(module, "_PendingWait")
-      .def("_watch", &PendingWait::watch, "waker"_a, "number"_a)
-      .def(
-          "wait", [](const PendingWait& self, Seconds) { self.take(); }, "timeout"_a = nb::none());
+  bind_pending<PendingWait>(module, "_PendingWait");
   nb::class_<PySubscriber>(
       module, "Subscriber", nb::is_weak_referenceable(),
       "One inference rank. As a context manager it leaves the group at the end.\n\n"
@@ -322,13 +317,13 @@ void bind_subscriber(nb::module_& module) {
            "publisher 0's engine. state_file: says after a crash which set can be used: \"step 7 "
            "set 1\", or \"unusable\".")
       .def_prop_ro(
-          "step", [](const PySubscriber& self) { return self.get()->member->step(); },
+          "step", [](const PySubscriber& self) { return self.get()->member.step(); },
           "The step that can be read now; None if there is none.")
       .def_prop_ro("standing",
-                   [](const PySubscriber& self) { return self.get()->member->standing(); })
+                   [](const PySubscriber& self) { return self.get()->member.standing(); })
       .def(
           "read",
-          [](const PySubscriber& self) { return PyReading(must(self.get()->member->read())); },
+          [](const PySubscriber& self) { return PyReading(must(self.get()->member.read())); },
           "Pins the step that can be read now. Raises Unavailable if there is none.")
       .def("wait", &wait, "step"_a, "timeout"_a = nb::none(),
            "Waits until `step`, or a greater one, can be read. timeout: seconds; None: the "

@@ -7,7 +7,7 @@
 #include <vector>
 #include <weft/engine.hpp>
 
-#include "bench/shared/must.hpp"
+#include "weft-perf/protocol/must.hpp"
 
 using namespace weft;
 using namespace weft::perf;

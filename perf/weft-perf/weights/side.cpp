@@ -13,6 +13,7 @@
 #include <vector>
 #include <weft/weights.hpp>
 
+#include "protocol/must.hpp"
 #include "weights/shared.hpp"
 #include "workload/pattern.hpp"
 
@@ -20,12 +21,6 @@ namespace weft::perf {
 namespace {
 
 using nlohmann::json;
-
-template <typename T>
-T must(Result<T> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 /// Calls `visit(place, from, bytes)` for each run of a slice: its offset in the segment, and that
 /// in the whole tensor.
