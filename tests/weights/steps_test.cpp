@@ -101,7 +101,7 @@ TEST_P(Steps, InPlaceAReaderLosesNothing) {
   Group group({.provider = GetParam(), .trainers = 1, .ranks = 1, .sets = 1});
   expect_all_done(group.publish(1, long_enough));
   group.rank_ask(0, "pin");
-  EXPECT_NE(group.publish(2, 1s)[0], "done");
+  EXPECT_NE(group.publish(2, 4s)[0], "done");
   expect_all_at(group, 1);
   group.rank_ask(0, "unpin");
   expect_all_done(group.publish(2, long_enough));
