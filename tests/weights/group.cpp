@@ -10,6 +10,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -255,7 +256,7 @@ WEFT_ROLE(weights_rank) {
 
 /// A port of loopback that the system gives to nobody by itself.
 std::string free_address() {
-  static std::atomic<unsigned> next{static_cast<unsigned>(getpid())};
+  static std::atomic<unsigned> next{std::random_device{}()};  // Those of neighbours would meet.
   for (int tries = 0; tries < 20'000; ++tries) {
     const auto port = static_cast<std::uint16_t>(10'000 + next++ % 20'000);
     const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
