@@ -18,6 +18,13 @@ Clock::time_point in_microseconds(Clock::time_point now, std::uint64_t count) {
   return now + std::chrono::microseconds(std::min<std::uint64_t>(count, 86'400'000'000));
 }
 
+/// Of `microseconds` in all. Half a second is for threads that come late on a busy machine; a
+/// guess.
+std::uint64_t time_of_an_answer(std::uint64_t microseconds) {
+  return std::max<std::uint64_t>(microseconds / 20,
+                                 std::min<std::uint64_t>(microseconds / 8, 500'000));
+}
+
 }  // namespace
 
 Leader::Leader(Member& member, const PublisherOptions& options)
@@ -68,10 +75,13 @@ void Leader::rejoin(const ContactPtr& from, const Note& note) {
 }
 
 void Leader::take_ready(Joined& publisher, const Note& note) {
+  // A publisher waits as long as it said. So subscribers are stopped two answers' time before that,
+  // and it is told what came of it one answer's time before.
+  const std::uint64_t answer = time_of_an_answer(note.microseconds);
   const auto now = Clock::now();
-  // The last twentieth is for the answer to a publisher that waits as long as it said.
-  publisher.ready = Ready{note.step, in_microseconds(now, note.microseconds / 20 * 18),
-                          in_microseconds(now, note.microseconds / 20 * 19)};
+  publisher.ready =
+      Ready{note.call, note.step, in_microseconds(now, note.microseconds - 2 * answer),
+            in_microseconds(now, note.microseconds - answer)};
 }
 
 void Leader::take_stand(const ContactPtr& from, const Note& note) {
@@ -138,8 +148,8 @@ void Leader::consider_round(Clock::time_point now) {
   if (!step) return;
   std::string why = lacking;
   if (lacking.empty() && differ) why = "the publishers disagree about the step";
-  if (lacking.empty() && !differ && *step <= last_step_)
-    why = fmt::format("a step {} was published before", last_step_);
+  if (lacking.empty() && !differ && *step <= newest_step())
+    why = fmt::format("a step {} was published before", newest_step());
   if (why.empty()) {
     if (plan_is_old_) {
       if (auto made = make_plan(); !made) why = made.error().message();
@@ -207,7 +217,15 @@ void Leader::tell(Plan plan, const std::vector<Located>& members) {
   }
 }
 
+/// Of those that some subscriber may have. One in doubt is, until a subscriber says that it is
+/// void.
+std::uint64_t Leader::newest_step() const {
+  const bool may_be = round_ && round_->tally.state() != Tally::State::voided;
+  return std::max(last_step_, may_be ? round_->step : 0);
+}
+
 void Leader::begin_round() {
+  last_step_ = newest_step();
   Running round{.id = {life_, ++rounds_},
                 .step = publishers_.begin()->second.ready->step,
                 .give_up = Clock::time_point::max(),
@@ -218,6 +236,7 @@ void Leader::begin_round() {
   for (auto& [rank, each] : publishers_) {
     round.give_up = std::min(round.give_up, each.ready->give_up);
     round.end = std::min(round.end, each.ready->end);
+    each.call = each.ready->call;
     each.ready.reset();
   }
   for (const auto& [rank, each] : subscribers_) {
@@ -225,13 +244,16 @@ void Leader::begin_round() {
     round.contacts.push_back(each.contact);
   }
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(round.end - Clock::now());
-  const Note begin{
-      .kind = NoteKind::begin,
-      .round = round.id,
-      .step = round.step,
-      .microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count()))};
+  Note begin{.kind = NoteKind::begin,
+             .round = round.id,
+             .step = round.step,
+             .microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count()))};
   round_ = std::move(round);
-  for (auto& [rank, each] : publishers_) member_.send(each.contact, begin);
+  for (auto& [rank, each] : publishers_) {
+    begin.call = each.call;
+    member_.send(each.contact, begin);
+  }
+  begin.call = 0;
   tell_members(begin);
 }
 
@@ -245,7 +267,6 @@ void Leader::follow_tally() {
     tell_members({.kind = NoteKind::stop, .round = round_->id, .text = round_->why});
   if (!round_->tally.settled() || std::exchange(round_->decision_sent, true)) return;
   const bool commit = round_->tally.state() == Tally::State::committed;
-  if (commit) last_step_ = std::max(last_step_, round_->step);
   tell_members(
       {.kind = NoteKind::decision, .round = round_->id, .commit = commit, .text = round_->why});
 }
@@ -264,19 +285,15 @@ bool Leader::all_told() const {
 
 void Leader::conclude(Outcome outcome) {
   round_->concluded = true;
-  // It may be in a subscriber that can't be asked.
-  if (outcome == Outcome::unknown) last_step_ = std::max(last_step_, round_->step);
-  const Note note{.kind = NoteKind::outcome,
-                  .round = round_->id,
-                  .step = round_->step,
-                  .outcome = outcome,
-                  .text = round_->why};
-  for (auto& [rank, each] : publishers_) member_.send(each.contact, note);
+  for (auto& [rank, each] : publishers_)
+    member_.send(
+        each.contact,
+        {.kind = NoteKind::outcome, .call = each.call, .outcome = outcome, .text = round_->why});
 }
 
 void Leader::refuse_ready(Joined& publisher, const std::string& why) {
   const Note note{.kind = NoteKind::outcome,
-                  .step = publisher.ready->step,
+                  .call = publisher.ready->call,
                   .outcome = Outcome::voided,
                   .text = why};
   publisher.ready.reset();

@@ -23,7 +23,7 @@ class Leader final : public Role {
  private:
   /// A publisher that waits in publish().
   struct Ready {
-    std::uint64_t step;
+    std::uint64_t call, step;
     Clock::time_point give_up, end;
   };
   struct Joined {
@@ -31,6 +31,7 @@ class Leader final : public Role {
     Rank description;
     std::string address;
     std::optional<Ready> ready = {};
+    std::uint64_t call = 0;  // that is in the round
   };
   using Group = std::map<std::uint32_t, Joined>;  // by rank
 
@@ -55,6 +56,7 @@ class Leader final : public Role {
   std::string missing() const;
   Result<void> make_plan();
   void tell(Plan plan, const std::vector<Located>& members);
+  std::uint64_t newest_step() const;
   void begin_round();
 
   void stop(const std::string& why);
@@ -70,7 +72,7 @@ class Leader final : public Role {
   std::uint64_t rounds_ = 0;
   Group publishers_, subscribers_;
   bool plan_is_old_ = true;
-  std::uint64_t last_step_ = 0;  // that may be anywhere
+  std::uint64_t last_step_ = 0;  // that may be anywhere, of earlier rounds and who joined
   std::optional<Running> round_;
 };
 

@@ -97,6 +97,7 @@ void visit(Archive& archive, N& note) {
   archive(note.kind);
   archive(note.round.leader);
   archive(note.round.number);
+  archive(note.call);
   archive(note.step);
   archive(note.rank);
   archive(note.side);

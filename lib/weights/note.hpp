@@ -50,21 +50,22 @@ enum class NoteKind : std::uint8_t {
   join,      ///< To the leader: side, rank, text (address), description; round and stand if any.
   plan,      ///< To all, for the rounds that follow: what the rank writes (sends, verify); to a
              ///< subscriber also who writes to it (sources), and all subscribers (members).
-  ready,     ///< To the leader: rank, step, time.
-  begin,     ///< To all: round, step, time.
+  ready,     ///< To the leader: rank, call, step, time.
+  begin,     ///< To all: round, step, time; to a publisher also its call.
   granted,   ///< From a subscriber to one that writes to it: round, rank.
   failed,    ///< To the leader, of what a rank writes: round, text.
   stop,      ///< To subscribers: round, text.
   stand,     ///< From a subscriber to the leader or another: round, rank, stand, text.
   question,  ///< From a subscriber to another: round.
   decision,  ///< To subscribers: round, commit, text.
-  outcome,   ///< To publishers: step, outcome, text.
+  outcome,   ///< To publishers: call, outcome, text.
 };
 
 /// Fields that a kind does not use are empty.
 struct Note {
   NoteKind kind = NoteKind::join;
   Round round = {};
+  std::uint64_t call = 0;  // of a publisher: which publish() this is about
   std::uint64_t step = 0;
   std::uint32_t rank = 0;
   Side side = Side::publisher;

@@ -6,6 +6,7 @@
 #include <weft/weights.hpp>
 
 #include "base/log.hpp"
+#include "base/random.hpp"
 #include "weights/leader.hpp"
 #include "weights/member.hpp"
 #include "weights/names.hpp"
@@ -47,7 +48,7 @@ class Publisher::State final : private Role {
  private:
   /// What the thread in publish() and the member's thread share.
   struct Call {
-    std::uint64_t step = 0;
+    std::uint64_t number = 0, step = 0;
     bool active = false, asked = false;
     Clock::time_point end = {};
     std::optional<Round> round = {};
@@ -67,6 +68,8 @@ class Publisher::State final : private Role {
   const PublisherOptions options_;
   core::Mutex mutex_;
   Call call_ WEFT_GUARDED_BY(mutex_);
+  // Another life of this rank had other calls.
+  std::uint64_t next_call_ WEFT_GUARDED_BY(mutex_) = core::random_u64();
   Member member_;
   LeaderLink leader_;  // of the member's thread
   Sender sender_;
@@ -81,13 +84,12 @@ void Publisher::State::hear(const ContactPtr& from, const Note& note) {
   const core::Lock lock(mutex_);
   if (note.kind == NoteKind::plan) sender_.plan(note.sends, options_.verify);
   if (note.kind == NoteKind::begin) begin(note);
-  if (note.kind == NoteKind::outcome && call_.active && call_.step == note.step &&
-      (!call_.round || note.round == call_.round || note.round == Round{}))
+  if (note.kind == NoteKind::outcome && call_.active && note.call == call_.number)
     end(note.outcome, note.text);
 }
 
 void Publisher::State::begin(const Note& note) {
-  if (!call_.active || call_.outcome || call_.step != note.step)
+  if (!call_.active || call_.outcome || call_.number != note.call)
     return member_.send(leader_.contact(), {.kind = NoteKind::failed,
                                             .round = note.round,
                                             .text = "it has given up waiting for the others"});
@@ -123,6 +125,7 @@ Clock::time_point Publisher::State::advance(Clock::time_point now) {
     member_.send(
         leader_.contact(),
         {.kind = NoteKind::ready,
+         .call = call_.number,
          .step = call_.step,
          .rank = options_.rank,
          .microseconds = static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count()))});
@@ -137,7 +140,7 @@ Result<Published> Publisher::State::publish(std::uint64_t step, Deadline deadlin
   {
     const core::Lock lock(mutex_);
     if (call_.active) return fail(Code::invalid_argument, "another call publishes");
-    call_ = {.step = step, .active = true, .end = deadline.when()};
+    call_ = {.number = next_call_++, .step = step, .active = true, .end = deadline.when()};
     sender_.open();
   }
   member_.inbox()->post([] {});  // advance() does the rest.

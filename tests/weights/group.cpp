@@ -344,6 +344,13 @@ void expect_all_done(const std::vector<std::string>& heard) {
   for (const std::string& each : heard) EXPECT_EQ(each, "done");
 }
 
+bool comes_to_stand(Group& group, std::size_t rank, const std::string& standing) {
+  const auto deadline = Deadline::in(long_enough);
+  while (group.standing(rank) != standing)
+    if (deadline.passed()) return false;
+  return true;
+}
+
 void expect_all_at(Group& group, std::uint64_t step) {
   for (std::size_t i = 0; i < group.ranks(); ++i) {
     if (!group.rank_lives(i)) continue;

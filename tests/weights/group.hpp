@@ -76,6 +76,8 @@ class Group {
 /// For a step that nothing disturbs.
 constexpr milliseconds long_enough = std::chrono::seconds(60);
 void expect_all_done(const std::vector<std::string>& heard);
+/// Asks again and again, for a minute at most.
+bool comes_to_stand(Group& group, std::size_t rank, const std::string& standing);
 /// Of the ranks that live; and no reader has seen anything wrong.
 void expect_all_at(Group& group, std::uint64_t step);
 

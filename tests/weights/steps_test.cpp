@@ -1,5 +1,6 @@
 // New weights between processes: steps in a row, ranks that die and come back.
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <string>
 #include <vector>
@@ -102,10 +103,32 @@ TEST_P(Steps, InPlaceAReaderLosesNothing) {
   expect_all_done(group.publish(1, long_enough));
   group.rank_ask(0, "pin");
   EXPECT_NE(group.publish(2, 4s)[0], "done");
+  EXPECT_TRUE(comes_to_stand(group, 0, "ready 1"));
   expect_all_at(group, 1);
   group.rank_ask(0, "unpin");
   expect_all_done(group.publish(2, long_enough));
   expect_all_at(group, 2);
+}
+
+/// The leader comes to itself when publisher 1 has given one call up and made another.
+TEST_P(Steps, AnAnswerIsNotTakenForAnotherCalls) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 1, .sets = 1});
+  expect_all_done(group.publish(1, long_enough));
+  group.rank_ask(0, "pin");
+  group.begin(2, 2s);
+  ASSERT_TRUE(comes_to_stand(group, 0, "unusable 1"));
+  group.trainer(0).signal(SIGSTOP);
+  EXPECT_NE(group.trainer(1).hear().find("the leader did not answer in time"), std::string::npos);
+  group.trainer(1).say("publish 2 60000");
+  group.trainer(0).signal(SIGCONT);
+  EXPECT_NE(group.trainer(0).hear(), "done");
+  group.rank_ask(0, "unpin");
+  EXPECT_EQ(group.wait(0, 1, long_enough), "ok");
+  const std::string first = group.trainer(0).ask("publish 2 60000");
+  const std::string second = group.trainer(1).hear();
+  EXPECT_EQ(second, first);
+  EXPECT_TRUE(first == "done" || first.find("a step 2 was published before") != std::string::npos)
+      << first;
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Steps, testing::Values("tcp", "shm"),
