@@ -65,6 +65,10 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
       prepared->not_lent = lent.error().message();
   }
   if (auto found = look_at_reach(*prepared); !found) return fail(std::move(found.error()));
+  const bool either_way = !prepared->staged && !prepared->mapped && prepared->lent == nullptr &&
+                          !prepared->out_of_reach && prepared->bytes > 0;
+  const RailPlan& rail = around_.rails[prepared->path->rails().front()]->plan();
+  prepared->gathered = either_way && gathers(rail, prepared->pieces.size(), prepared->bytes);
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
@@ -129,7 +133,7 @@ Result<void> Transfers::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> Transfers::transport_for(const PreparedState& prepared,
                                                const TransferOptions& options) const {
-  const TransportKind asked = around_.paths.transport_asked(options);
+  const TransportKind asked = around_.paths.transport_asked(prepared, options);
   const bool refused = asked == TransportKind::device_copy
                            ? prepared.lent == nullptr
                            : asked == TransportKind::one_sided && prepared.staged;

@@ -43,6 +43,7 @@ struct PathFacts {
   Capability record;  // of these rails
   Lending lending;
   Mapping mapping;
+  bool gathered = false;  // PreparedState's
   std::vector<std::string> not_used;
 };
 

@@ -135,8 +135,10 @@ TEST_P(Kills, NobodyEverReadsAMixedStep) {
     if (HasFatalFailure() || HasNonfatalFailure()) return;
     revive();
   }
-  // In the end all are well.
-  for (const std::string& each : group.publish(++step, 60s)) EXPECT_EQ(each, "done");
+  // In the end all are well. The last one killed may still cost a rail, and that a step.
+  auto heard = group.publish(++step, 60s);
+  if (heard[0].find("is void") != std::string::npos) heard = group.publish(++step, 60s);
+  expect_all_done(heard);
   for (std::size_t i = 0; i < group.ranks(); ++i)
     EXPECT_EQ(group.standing(i), "ready " + std::to_string(step));
   for (const auto& [how, count] : counts) RecordProperty(how, count);
