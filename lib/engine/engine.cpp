@@ -110,10 +110,11 @@ Result<Segment> Engine::add(const Memory& memory) {
   });
 }
 
-Result<Remote> Engine::import(Bytes blob) {
+Result<Remote> Engine::import(Bytes blob, std::optional<Deadline> deadline) {
   return call(state_,
               [&] {
-                return state_->imports.import(blob, Deadline::in(state_->config.default_timeout));
+                return state_->imports.import(
+                    blob, deadline.value_or(Deadline::in(state_->config.default_timeout)));
               })
       .map([](auto&& remote) { return Remote(std::move(remote)); });
 }

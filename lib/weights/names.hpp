@@ -15,11 +15,6 @@
 
 namespace weft::weights {
 
-/// Of a subscriber's grant on a segment, in its engine's directory.
-inline std::string grant_name(const Round& round, std::uint32_t segment) {
-  return fmt::format("weights/{:016x}/{}/{}", round.leader, round.number, segment);
-}
-
 /// Stages that signal_id() tells apart: 16 chunks of 65,536 hops.
 inline constexpr std::uint64_t most_stages = std::uint64_t{1} << 20;
 

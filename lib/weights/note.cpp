@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 namespace weft::weights {
@@ -19,17 +20,20 @@ class Writer {
     const auto* bytes = reinterpret_cast<const std::byte*>(&value);
     out.insert(out.end(), bytes, bytes + sizeof value);
   }
-  void operator()(const std::string& text) {
-    (*this)(std::uint64_t{text.size()});
-    const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
-    out.insert(out.end(), bytes, bytes + text.size());
-  }
+  void operator()(const std::string& text) { append(std::as_bytes(std::span(text))); }
+  void operator()(const Blob& blob) { append(blob); }
   template <typename T>
   std::uint64_t size(const std::vector<T>& list) {
     (*this)(std::uint64_t{list.size()});
     return list.size();
   }
   Blob out;
+
+ private:
+  void append(Bytes bytes) {
+    (*this)(std::uint64_t{bytes.size()});
+    out.insert(out.end(), bytes.begin(), bytes.end());
+  }
 };
 
 class Reader {
@@ -47,9 +51,12 @@ class Reader {
     value = byte != 0;
   }
   void operator()(std::string& text) {
-    const std::uint64_t length = count();
-    text.resize(length);
-    take(text.data(), length);
+    text.resize(count());
+    take(text.data(), text.size());
+  }
+  void operator()(Blob& blob) {
+    blob.resize(count());
+    take(blob.data(), blob.size());
   }
   template <typename T>
   std::uint64_t size(std::vector<T>& list) {
@@ -145,6 +152,7 @@ void visit(Archive& archive, N& note) {
       archive(piece.dst_stride);
     });
   });
+  visit_list(archive, note.grants, archive);
 }
 
 }  // namespace

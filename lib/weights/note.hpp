@@ -52,7 +52,7 @@ enum class NoteKind : std::uint8_t {
              ///< subscriber also who writes to it (sources), and all subscribers (members).
   ready,     ///< To the leader: rank, call, step, time.
   begin,     ///< To all: round, step, time; to a publisher also its call.
-  granted,   ///< From a subscriber to one that writes to it: round, rank.
+  granted,   ///< From a subscriber to one that writes to it: round, rank, grants.
   failed,    ///< To the leader, of what a rank writes: round, text.
   stop,      ///< To subscribers: round, text.
   stand,     ///< From a subscriber to the leader or another: round, rank, stand, text.
@@ -79,6 +79,7 @@ struct Note {
   std::vector<Located> members = {};
   std::vector<Source> sources = {};
   std::vector<Send> sends = {};
+  std::vector<Blob> grants = {};  // of the set, by segment
 };
 
 Blob encode(const Note& note);

@@ -79,7 +79,7 @@ class Publisher::State final : private Role {
 // On the member's thread.
 
 void Publisher::State::hear(const ContactPtr& from, const Note& note) {
-  if (note.kind == NoteKind::granted) return sender_.granted(from, note.rank, note.round);
+  if (note.kind == NoteKind::granted) return sender_.granted(note);
   if (!leader_.is(from)) return;
   const core::Lock lock(mutex_);
   if (note.kind == NoteKind::plan) sender_.plan(note.sends, options_.verify);

@@ -40,7 +40,7 @@ Receiver::Receiver(Member& member, Rank self, std::vector<Segments> sets, Subscr
       sender_(member, leader_) {}
 
 void Receiver::hear(const ContactPtr& from, const Note& note) {
-  if (note.kind == NoteKind::granted) return sender_.granted(from, note.rank, note.round);
+  if (note.kind == NoteKind::granted) return sender_.granted(note);
   if (note.kind == NoteKind::question || note.kind == NoteKind::stand) return take(from, note);
   if (!leader_.is(from)) return;
   switch (note.kind) {
@@ -187,18 +187,17 @@ void Receiver::grant() {
   round_->waits_for.clear();
   round_->phase = Phase::receiving;
   const Segments& segments = sets_[round_->set];
-  for (std::uint32_t i = 0; i < segments.size(); ++i) {
-    auto made = segments[i]->grant({}, Rights::write);
+  Note note{.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank};
+  for (const auto& segment : segments) {
+    auto made = segment->grant({}, Rights::write);
     if (!made) return give_up(made.error().to_string());
+    note.grants.push_back(made->blob());
     granted.grants.push_back(std::move(*made));
-    auto published = member_.engine().publish(grant_name(round_->id, i), granted.grants.back());
-    if (!published) return give_up(published.error().to_string());
   }
   for (const Source& source : round_->sources)
     if (auto expected = expect_from(round_->met[source.address], source); !expected)
       return give_up(expected.error().to_string());
-  for (const auto& [address, contact] : round_->met)
-    member_.send(contact, {.kind = NoteKind::granted, .round = round_->id, .rank = options_.rank});
+  for (const auto& [address, contact] : round_->met) member_.send(contact, note);
   sender_.begin(round_->id, segments, Deadline::at(round_->end));
 }
 

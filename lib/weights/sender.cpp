@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Between two looks whether a round is still wanted. A guess.
-constexpr auto look_up_time = 200ms;
+constexpr auto import_time = 200ms;
 
 std::vector<Pair> pairs_of(std::span<const Piece> pieces) {
   std::vector<Pair> pairs;
@@ -47,9 +47,10 @@ void Sender::begin(const Round& round, const Segments& from, Deadline deadline) 
   changed_.notify_all();
 }
 
-void Sender::granted(const ContactPtr& by, std::uint32_t rank, const Round& round) {
+void Sender::granted(const Note& note) {
   const core::Lock lock(mutex_);
-  granted_.push_back({by, rank, round});
+  granted_.push_back(
+      {note.rank, note.round, std::make_shared<const std::vector<Blob>>(note.grants)});
   changed_.notify_all();
 }
 
@@ -115,7 +116,7 @@ std::optional<Sender::Due> Sender::find_due() {
     const bool known = write.src_segment < round_->from.size();
     return Due{round_->id,       known ? round_->from[write.src_segment] : nullptr,
                round_->deadline, round_->planned,
-               &write,           granted->by};
+               &write,           granted->grants};
   }
   return std::nullopt;
 }
@@ -155,13 +156,16 @@ Result<void> Sender::write(const Due& due) {
 
 /// Gives up when the round is over: the other rank may be frozen.
 Result<Remote> Sender::remote_for(const Due& due) {
-  if (std::exchange(looked_up_in_, due.round) != due.round) remotes_.clear();
+  if (std::exchange(imported_in_, due.round) != due.round) remotes_.clear();
   const std::tuple key(due.write->to, due.write->dst_segment);
   if (const auto known = remotes_.find(key); known != remotes_.end()) return known->second;
+  if (due.write->dst_segment >= due.grants->size())
+    return fail(Code::invalid_argument,
+                fmt::format("rank {} has no segment {}", due.write->to, due.write->dst_segment));
   while (true) {
-    auto remote = member_.engine().lookup(
-        *due.to->peer, grant_name(due.round, due.write->dst_segment),
-        Deadline::at(std::min(due.deadline.when(), Clock::now() + look_up_time)));
+    auto remote = member_.engine().import(
+        due.grants->at(due.write->dst_segment),
+        Deadline::at(std::min(due.deadline.when(), Clock::now() + import_time)));
     if (remote) remotes_.emplace(key, *remote);
     if (remote || remote.error().code() != Code::timed_out || due.deadline.passed() ||
         !runs(due.round))

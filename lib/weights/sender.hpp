@@ -16,7 +16,7 @@
 
 namespace weft::weights {
 
-/// Rounds come one after the other. To look up a grant takes its time, so a thread serves that is
+/// Rounds come one after the other. To import a grant takes its time, so a thread serves that is
 /// not the member's.
 class Sender {
  public:
@@ -29,7 +29,7 @@ class Sender {
   /// `from`: the memory that is sent.
   void begin(const Round& round, const Segments& from, Deadline deadline) WEFT_EXCLUDES(mutex_);
   /// A subscriber may be written to, in this round or in one that has not begun here.
-  void granted(const ContactPtr& by, std::uint32_t rank, const Round& round) WEFT_EXCLUDES(mutex_);
+  void granted(const Note& note) WEFT_EXCLUDES(mutex_);
   /// All of this stage is in the memory that is sent.
   void arrived(Stage stage) WEFT_EXCLUDES(mutex_);
   /// The round is over: nothing more is written. `cancel`: what is under way is of no use.
@@ -63,9 +63,9 @@ class Sender {
   };
   using PlannedPtr = std::shared_ptr<const Planned>;
   struct Granted {
-    ContactPtr by;
     std::uint32_t rank;
     Round round;
+    std::shared_ptr<const std::vector<Blob>> grants;
   };
   struct Running {
     Round id;
@@ -82,7 +82,7 @@ class Sender {
     Deadline deadline;
     PlannedPtr planned;
     const Write* write;
-    ContactPtr to;
+    std::shared_ptr<const std::vector<Blob>> grants;
   };
 
   std::optional<Due> next(Deadline deadline) WEFT_EXCLUDES(mutex_);
@@ -104,8 +104,8 @@ class Sender {
   std::vector<weft::Transfer> transfers_ WEFT_GUARDED_BY(mutex_);
   bool writing_ WEFT_GUARDED_BY(mutex_) = false;
   std::uint64_t bytes_ WEFT_GUARDED_BY(mutex_) = 0;
-  // Of the thread in serve(): what it looked up, by rank and segment.
-  Round looked_up_in_;
+  // Of the thread in serve(): what it has imported, by rank and segment.
+  Round imported_in_;
   std::map<std::tuple<std::uint32_t, std::uint32_t>, Remote> remotes_;
 };
 

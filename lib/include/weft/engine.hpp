@@ -196,9 +196,9 @@ class WEFT_API Engine {
   /// callbacks.
   Result<Segment> add(const Memory& memory);
   /// Reads a grant of a connected peer, and asks the peer whether the grant still holds. That may
-  /// take up to Config::default_timeout: not for callbacks. Fails with `stale` if the grant was
-  /// revoked, or if that engine was restarted since.
-  Result<Remote> import(Bytes blob);
+  /// takes until the deadline at most; without one, Config::default_timeout. Not for callbacks.
+  /// Fails with `stale` if the grant was revoked, or if that engine was restarted since.
+  Result<Remote> import(Bytes blob, std::optional<Deadline> deadline = {});
   /// Makes a grant known to every peer under a name of at most 255 bytes. Replaces an earlier grant
   /// of that name.
   Result<void> publish(std::string_view name, const Grant& grant);

@@ -49,13 +49,13 @@ nb::bytes blob_of(nb::handle blob) {
   return nb::borrow<nb::bytes>(nb::handle(reinterpret_cast<PyObject*>(&PyBytes_Type))(blob));
 }
 
-Remote import_grant(PyEngine& self, nb::handle blob) {
+Remote import_grant(PyEngine& self, nb::handle blob, Seconds timeout) {
   const nb::bytes bytes = blob_of(blob);
-  auto imported = [&] {
-    const Unlocked others_run;
-    return self.engine->import({reinterpret_cast<const std::byte*>(bytes.c_str()), bytes.size()});
-  }();
-  return must(std::move(imported));
+  const auto* first = reinterpret_cast<const std::byte*>(bytes.c_str());
+  const Deadline deadline = deadline_of(timeout, self.default_timeout);
+  return must(
+      call_interruptibly(deadline, [engine = self.engine, copy = Blob(first, first + bytes.size()),
+                                    deadline] { return engine->import(copy, deadline); }));
 }
 
 Remote lookup(PyEngine& self, const Peer& peer, const std::string& name, Seconds timeout) {
@@ -122,10 +122,12 @@ void bind_engine(nb::module_& module) {
            "objects (bytes) are sources only, as with read_only=True: peers may read them, and "
            "they may be written to peers. The object stays alive: see Segment.\n\n"
            "near_gpu: PCI address of the GPU that host memory is used with.")
-      .def("import_grant", &import_grant, "blob"_a,
-           nb::sig("def import_grant(self, blob: bytes | bytearray | memoryview) -> Remote"),
+      .def("import_grant", &import_grant, "blob"_a, "timeout"_a = nb::none(),
+           nb::sig("def import_grant(self, blob: bytes | bytearray | memoryview, "
+                   "timeout: float | None = None) -> Remote"),
            "Reads a grant of a connected peer (Grant.blob), and asks the peer whether it holds. "
-           "Raises Stale if it does not, or if that engine was restarted since.")
+           "Raises Stale if it does not, or if that engine was restarted since.\n\n"
+           "timeout: seconds; None: default_timeout.")
       .def(
           "publish",
           [](PyEngine& self, const std::string& name, const PyGrant& grant) {
