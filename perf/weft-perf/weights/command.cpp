@@ -188,7 +188,7 @@ Result<double> best_write(const WeightsOptions& options, const std::stop_token& 
       tool::Child::start("weft-perf",
                          {"--local", "--providers", list_of(options.providers), "--memory",
                           "shared", "--initiators", "1,4", "--size", "1M,16M", "--window", "4",
-                          "--time", "0.5", "--repeats", "3", "--progress", "never", "--json", "-"},
+                          "--time", "0.25", "--repeats", "2", "--progress", "never", "--json", "-"},
                          tool::Descriptor());
   if (!child) return fail(std::move(child.error()));
   std::string text;

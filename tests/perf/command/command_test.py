@@ -21,6 +21,7 @@ import tempfile
 import termios
 import time
 import unittest
+import unittest.mock
 from xml.etree import ElementTree
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "support"))
@@ -585,9 +586,10 @@ class SeveralInitiators(Case):
                 self.has_failed(process, children, r"initiator 1: .*peer_down\)")
 
     def test_frozen_initiator(self):
-        with self.measuring("--timeout", "10") as (process, children):
-            os.kill(children[3], signal.SIGSTOP)
-            self.has_failed(process, children, "initiator 2: ")
+        with unittest.mock.patch.dict(os.environ, {"WEFT_DEATH_AFTER": "8s"}):
+            with self.measuring("--timeout", "10") as (process, children):
+                os.kill(children[3], signal.SIGSTOP)
+                self.has_failed(process, children, "initiator 2: ")
 
     def test_killed_target(self):
         with self.measuring("--timeout", "10") as (process, children):
