@@ -28,7 +28,10 @@ Result<void> BufferPool::grow_to(std::size_t count, std::size_t most) {
 Result<void> BufferPool::add(std::size_t count) {
   BufferSlab slab;
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t bytes = (count * buffer_bytes_ + page - 1) / page * page;
+  const auto pages = [&](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+  const std::size_t first = pages(head_) - head_;
+  const std::size_t each = head_ > 0 ? pages(buffer_bytes_) : buffer_bytes_;
+  const std::size_t bytes = pages(first + count * each);
   slab.bytes = bytes;
   slab.memory.reset(static_cast<std::byte*>(std::aligned_alloc(page, bytes)));
   if (!slab.memory)
@@ -46,7 +49,7 @@ Result<void> BufferPool::add(std::size_t count) {
   added.buffers = std::vector<Buffer>(count);
   for (std::size_t i = 0; i < count; ++i) {
     Buffer& buffer = added.buffers[i];
-    buffer.data = added.memory.get() + i * buffer_bytes_;
+    buffer.data = added.memory.get() + first + i * each;
     buffer.registration = added.registration.get();
     buffer.slab = &added;
     free_.push_back(&buffer);

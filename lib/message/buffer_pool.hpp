@@ -45,9 +45,11 @@ struct BufferSlab {
 /// Grows by slabs when asked to, and gives slabs back. Used by one thread at a time.
 class BufferPool {
  public:
-  /// `least`: buffers in a slab; slabs of a large pool have more.
-  BufferPool(providers::Endpoint& endpoint, std::size_t buffer_bytes, std::size_t least)
-      : endpoint_(endpoint), buffer_bytes_(buffer_bytes), least_(least) {}
+  /// `least`: buffers in a slab; slabs of a large pool have more. `head`: what is behind so many
+  /// bytes of a buffer begins at a page; 0: it may begin anywhere.
+  BufferPool(providers::Endpoint& endpoint, std::size_t buffer_bytes, std::size_t least,
+             std::size_t head = 0)
+      : endpoint_(endpoint), buffer_bytes_(buffer_bytes), least_(least), head_(head) {}
 
   std::size_t buffer_bytes() const noexcept { return buffer_bytes_; }
   /// Makes the pool hold so many buffers at least, and not more than `most`. May block for
@@ -87,7 +89,7 @@ class BufferPool {
   static Result<void> pin(const Device& device, BufferSlab& slab);
 
   providers::Endpoint& endpoint_;
-  const std::size_t buffer_bytes_, least_;
+  const std::size_t buffer_bytes_, least_, head_;
   const Device* device_ = nullptr;  // the first that the buffers were pinned for
   Slabs slabs_;
   std::vector<Buffer*> free_;   // but for those of retired slabs

@@ -26,15 +26,17 @@ enum class Received : bool { free, kept };
 template <typename Owner>
 class Receives final : private providers::CompletionHandler {
  public:
-  /// `most`: receives that may be posted. `slab`: how many come at a time, at least.
+  /// `most`: receives that may be posted. `slab`: how many come at a time, at least. `head`: as of
+  /// BufferPool.
   Receives(providers::Endpoint& endpoint, std::string name, providers::MessageClass type,
-           std::size_t buffer_bytes, std::size_t slab, std::size_t most, Owner& owner)
+           std::size_t buffer_bytes, std::size_t slab, std::size_t most, Owner& owner,
+           std::size_t head = 0)
       : endpoint_(endpoint),
         name_(std::move(name)),
         type_(type),
         most_(most),
         owner_(owner),
-        buffers_(endpoint, buffer_bytes, slab) {}
+        buffers_(endpoint, buffer_bytes, slab, head) {}
 
   std::size_t buffer_bytes() const noexcept { return buffers_.buffer_bytes(); }
   std::size_t most() const noexcept { return most_; }

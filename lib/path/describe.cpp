@@ -70,11 +70,15 @@ class Track {
 
   std::vector<Hop> bounce(const Carriage& message) {
     at_ = memory(source_);
-    // The drive asks for whole pages, which messages don't have: a buffer in between does.
-    if (on_drive(source_)) step(buffer(Stop::Kind::file_buffer, source_), Mover::drive, source_);
-    step(buffer(Stop::Kind::bounce_buffer, source_), stager(source_), source_);
+    // The drive asks for whole pages, which answers have. Requests don't: a buffer in between does.
+    const bool pages = facts_.direction == Direction::read;
+    if (on_drive(source_) && !pages)
+      step(buffer(Stop::Kind::file_buffer, source_), Mover::drive, source_);
+    step(buffer(Stop::Kind::bounce_buffer, source_),
+         on_drive(source_) && pages ? Mover::drive : stager(source_), source_);
     carry(flow_of(message, true, facts_), buffer(Stop::Kind::bounce_buffer, target_));
-    if (on_drive(target_)) step(buffer(Stop::Kind::file_buffer, target_), stager(target_), target_);
+    if (on_drive(target_) && !pages)
+      step(buffer(Stop::Kind::file_buffer, target_), stager(target_), target_);
     step(memory(target_), on_drive(target_) ? Mover::drive : stager(target_), target_);
     return std::move(hops_);
   }

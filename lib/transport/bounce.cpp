@@ -62,9 +62,10 @@ Bounce::Bounce(providers::Endpoint& endpoint, std::uint32_t rail, Limits limits,
       // while it waits for that one.
       most_answers_(limits.most - limits.most / 2),
       core_{endpoint, rail,
-            BufferPool(endpoint, bounce_message(limits.buffer_bytes), limits.buffers), limits.most},
+            BufferPool(endpoint, bounce_message(limits.buffer_bytes), limits.buffers, answer_head),
+            limits.most},
       receives_(endpoint, "bounce", providers::MessageClass::bounce, core_.sends.buffer_bytes(),
-                limits.buffers, limits.most, *this),
+                limits.buffers, limits.most, *this, answer_head),
       lanes_(receives_, rail, {limits.buffers, limits.most - most_answers_}, std::move(tell)),
       responder_(core_, limits.buffer_bytes, std::move(find_grant), std::move(flush)) {}
 

@@ -29,6 +29,8 @@ std::size_t bounce_pieces(std::uint64_t payload_bytes);
 constexpr std::size_t list_bytes(std::size_t pieces) {
   return pieces * sizeof(wire::BouncePiece);
 }
+/// Of an answer, before its payload. That begins at a page: drives read and write it by themselves.
+inline constexpr std::size_t answer_head = sizeof(wire::BounceHead);
 /// The size of the largest message with so much payload.
 std::uint64_t bounce_message(std::uint64_t payload_bytes);
 

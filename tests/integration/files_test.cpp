@@ -121,6 +121,23 @@ TEST_P(FileOver, SaysHowItGoes) {
   EXPECT_THAT(transfer.report().fallback, HasSubstr("the peer's is a file, buffered"));
 }
 
+/// What a drive reads for a peer, and what it writes of an answer, nobody copies in between.
+TEST_P(FileOver, OnlyRequestsNeedABufferBesideTheDrive) {
+  put(path, pattern(file_bytes, 1));
+  Segment theirs = must(pair.b.add(file()));
+  if (theirs.place().kind != MemoryKind::file) GTEST_SKIP() << "it takes no direct I/O";
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  const Grant grant = must(theirs.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const auto buffers = [&](Direction direction) {
+    const Path way = must(pair.a.explain(mine, there, direction));
+    return std::count_if(way.hops.begin(), way.hops.end(),
+                         [](const Hop& hop) { return hop.to.kind == Stop::Kind::file_buffer; });
+  };
+  EXPECT_EQ(buffers(Direction::read), 0);
+  EXPECT_EQ(buffers(Direction::write), 1);
+}
+
 TEST_P(FileOver, AFileThatIsCutOffFailsWithItsName) {
   put(path, pattern(file_bytes, 1));
   Segment theirs = must(pair.b.add(file()));

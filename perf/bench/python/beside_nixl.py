@@ -27,7 +27,8 @@ from typing import Any
 import numpy
 
 PAGE, PAGES = 4096, 16384
-SMALL, LISTS = 2000, 15  # of a round
+SMALL, LISTS, BLOCKS = 2000, 15, 60  # of a round
+SIZES = [64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20]
 UCX = {"tcp": {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "lo"}, "shm": {"UCX_TLS": "posix,sysv,cma,self"}}
 
 
@@ -46,8 +47,8 @@ class Weft:
         address, blob = introduction
         self.engine.connect(address)
         self.remote = self.engine.import_grant(blob)
-        one = [(0, 0, PAGE)]
-        self.one = self.prepared(one)
+        self.one = self.prepared([(0, 0, PAGE)])
+        self.blocks = {size: self.prepared([(0, 0, size)]) for size in SIZES}
         self.pieces = numpy.stack([here, there, numpy.full(PAGES, PAGE)], axis=1)
         self.all = self.prepared(self.pieces)
         self.picks = numpy.arange(PAGES, dtype=numpy.uint32)
@@ -57,6 +58,9 @@ class Weft:
 
     def small(self) -> None:
         self.engine.submit(self.one, priority=self.weft.Priority.latency).wait()
+
+    def block(self, size: int) -> None:
+        self.engine.submit(self.blocks[size]).wait()
 
     @contextmanager
     def listed(self) -> Iterator[Callable[[], None]]:
@@ -84,8 +88,14 @@ class Nixl:
     def meet(self, introduction: Any, here: Any, there: Any) -> None:
         metadata, start = introduction
         self.peer = self.agent.add_remote_agent(metadata)
-        one = [[(begin, PAGE, 0)] for begin in (self.start, start)]
-        self.one = self.agent.initialize_xfer("WRITE", *map(self.descriptors, one), self.peer)
+        self.blocks = {
+            size: self.agent.initialize_xfer(
+                "WRITE",
+                *(self.descriptors([(begin, size, 0)]) for begin in (self.start, start)),
+                self.peer,
+            )
+            for size in [PAGE, *SIZES]
+        }
         lengths, device = numpy.full(PAGES, PAGE), numpy.zeros(PAGES, int)
         self.lists = [
             numpy.stack([begin + offsets, lengths, device], axis=1).astype(numpy.uint64)
@@ -112,7 +122,10 @@ class Nixl:
         return wait
 
     def small(self) -> None:
-        self.post(self.one)()
+        self.block(PAGE)
+
+    def block(self, size: int) -> None:
+        self.post(self.blocks[size])()
 
     @contextmanager
     def listed(self) -> Iterator[Callable[[], None]]:
@@ -159,6 +172,11 @@ def initiator(name: str, fabric: str, other: Connection, told: Connection) -> No
         begin = time.perf_counter_ns()
         side.small()
         note("4 KiB, prepared", begin)
+    for size in SIZES:
+        for _ in range(BLOCKS):
+            begin = time.perf_counter_ns()
+            side.block(size)
+            note(f"{size >> 10} KiB, prepared", begin)
     for text, transfers in (("from arrays", side.listed), ("prepared, by number", side.picked)):
         for _ in range(LISTS):
             begin = time.perf_counter_ns()
