@@ -79,7 +79,7 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
 }
 
 bool gathers(const RailPlan& rail, std::size_t pieces, std::uint64_t bytes) {
-  return pieces > rail.rma_pieces && bytes / pieces < rail.gather_below;
+  return bytes > 0 && pieces > rail.rma_pieces && bytes / pieces < rail.gather_below;
 }
 
 namespace {

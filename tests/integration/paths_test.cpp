@@ -279,6 +279,7 @@ TEST(PathsOfSmallPieces, GoThroughBounceBuffersOverSocketsUnlessAskedNotTo) {
   std::vector<Pair> pieces;
   for (std::uint64_t at = 0; at + 24'000 <= size; at += 24'000)
     pieces.push_back({at, at + 12'000, 10'000});
+  pieces.push_back({0, 0, 0});
   const std::vector<Pair> few(pieces.begin(), pieces.begin() + 4);
   const std::vector<Pair> large = {{0, size / 2, size / 8},
                                    {size / 4, 0, size / 8},

@@ -97,6 +97,7 @@ TEST(RailPlan, SmallPiecesAreGatheredWhereThatIsFaster) {
   EXPECT_TRUE(gathers(rail, 5, 5 * 511));
   EXPECT_FALSE(gathers(rail, 4, 4 * 511)) << "one operation carries them";
   EXPECT_FALSE(gathers(rail, 5, 5 * 512));
+  EXPECT_FALSE(gathers(rail, 5, 0)) << "nothing is carried";
 }
 
 TEST(RailPlan, ChunksOfARailThatIsAloneMayBeLarger) {
