@@ -35,9 +35,11 @@ double gbps_of(const Introduction& peer, const RailSets::Rails& rails, bool shar
   return share_nic ? fastest : sum;
 }
 
+/// Of pieces that have bytes.
 std::uint64_t smallest_of(const PieceList& pieces) {
   std::uint64_t smallest = std::numeric_limits<std::uint64_t>::max();
-  for (std::size_t i = 0; i < pieces.size(); ++i) smallest = std::min(smallest, pieces[i].length);
+  for (std::size_t i = 0; i < pieces.size(); ++i)
+    if (pieces[i].length > 0) smallest = std::min(smallest, pieces[i].length);
   return smallest;
 }
 
