@@ -77,11 +77,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   // Both streams carry a part: 1.2 to 1.5 times as fast at 256 to 512 KiB. Not where the kernel
   // paces streams: it takes a stream that carries half as much in a burst for half as fast.
   if (what_holds_streams_back().empty()) few.part = std::uint64_t{128} << 10;
-  if (info.fabric_attr->prov_name == by_rxm) return;
-  record.rma_pieces = pieces_of(info);
-  // In messages pieces of 256 bytes, 512, 2 KiB, 4 KiB and 16 KiB went 5.8, 3.7, 2.1, 1.5 and 1.2
-  // times as fast, pieces of 64 KiB 0.7 times.
-  record.tuning.gather_below = 16 << 10;
+  if (info.fabric_attr->prov_name != by_rxm) record.rma_pieces = pieces_of(info);
 }
 
 }  // namespace

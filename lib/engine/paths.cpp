@@ -206,8 +206,8 @@ Mapping Paths::mapping_of(const RailsBetween& rails, const SegmentState& local,
   return {mapped.has_value(), mapped ? "" : mapped.error().message()};
 }
 
-Result<Path> Paths::describe(const RailsBetween& rails, Direction direction, TransportKind asked,
-                             bool gathered) const {
+Result<Path> Paths::describe(const RailsBetween& rails, Direction direction,
+                             TransportKind asked) const {
   const PeerState& peer = *rails.peer;
   const auto copies = [&](std::uint32_t rail) {
     const Capability& record = rails_[rail]->capability();
@@ -227,7 +227,6 @@ Result<Path> Paths::describe(const RailsBetween& rails, Direction direction, Tra
   facts.remote.place = rails.remote;
   facts.lending = rails.lending;
   facts.mapping = rails.mapping;
-  facts.gathered = gathered;
   if (rails.seen) {
     tell_reach(rails.why_local_staged, facts.local);
     tell_reach(rails.why_remote_staged, facts.remote);
@@ -262,15 +261,6 @@ Result<Path> Paths::describe(const RailsBetween& rails, Direction direction, Tra
 
 TransportKind Paths::transport_asked(const TransferOptions& options) const {
   return options.transport != TransportKind::automatic ? options.transport : config_.transport;
-}
-
-TransportKind Paths::transport_asked(const PreparedState& prepared,
-                                     const TransferOptions& options) const {
-  const TransportKind asked = transport_asked(options);
-  if (asked != TransportKind::automatic || !prepared.gathered) return asked;
-  if (!has_policies_ && !options.policy) return TransportKind::bounce;
-  const KnownPath& way = known(prepared, TransportKind::bounce);
-  return way.path && refusal(prepared, way, options).empty() ? TransportKind::bounce : asked;
 }
 
 Result<Path> Paths::explain(const SegmentState& local, const RemoteState& remote,
@@ -335,16 +325,11 @@ std::string Paths::refusal(const Path& path, const PeerState& peer, const Transf
   return why;
 }
 
-std::string Paths::refusal(const PreparedState& prepared, const KnownPath& way,
-                           const TransferOptions& options) const {
-  return refusal(*way.path, *prepared.remote->peer(), options, way.smallest_piece);
-}
-
 const KnownPath& Paths::known(const PreparedState& prepared, TransportKind asked) const {
   return prepared.paths.of(asked, [&] {
     return KnownPath{rails_for(*prepared.local, *prepared.remote).and_then([&](RailsBetween rails) {
                        rails.lending = lending_of(prepared);
-                       return describe(rails, prepared.direction, asked, prepared.gathered);
+                       return describe(rails, prepared.direction, asked);
                      }),
                      smallest_of(prepared.pieces)};
   });
@@ -352,12 +337,12 @@ const KnownPath& Paths::known(const PreparedState& prepared, TransportKind asked
 
 Result<void> Paths::check_policies(const PreparedState& prepared,
                                    const TransferOptions& options) const {
-  const KnownPath& way = known(prepared, transport_asked(prepared, options));
+  const KnownPath& way = known(prepared, transport_asked(options));
   if (!way.path) return fail(way.path.error());
-  std::string why = refusal(prepared, way, options);
+  const PeerState& peer = *prepared.remote->peer();
+  std::string why = refusal(*way.path, peer, options, way.smallest_piece);
   if (why.empty()) return {};
-  return fail(Error(Code::policy_refused, std::move(why))
-                  .with_peer(prepared.remote->peer()->introduction.name));
+  return fail(Error(Code::policy_refused, std::move(why)).with_peer(peer.introduction.name));
 }
 
 }  // namespace weft::core

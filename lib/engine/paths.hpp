@@ -51,9 +51,6 @@ class Paths {
   /// How it goes by that transport; found out once.
   const KnownPath& known(const PreparedState& prepared, TransportKind asked) const;
   TransportKind transport_asked(const TransferOptions& options) const;
-  /// The same for a list: if it may go either way, the faster one that no policy refuses.
-  TransportKind transport_asked(const PreparedState& prepared,
-                                const TransferOptions& options) const;
   /// Whether the engine has policies that refuse any path.
   bool has_policies() const noexcept { return has_policies_; }
   /// Whether those, and the transfer's, allow it.
@@ -62,10 +59,7 @@ class Paths {
  private:
   Mapping mapping_of(const RailsBetween& rails, const SegmentState& local,
                      const RemoteState& remote) const;
-  Result<Path> describe(const RailsBetween& rails, Direction direction, TransportKind asked,
-                        bool gathered = false) const;
-  std::string refusal(const PreparedState& prepared, const KnownPath& way,
-                      const TransferOptions& options) const;
+  Result<Path> describe(const RailsBetween& rails, Direction direction, TransportKind asked) const;
   std::vector<std::string> not_had_before(const Capability& record) const;
   std::string refusal(
       const Path& path, const PeerState& peer, const TransferOptions& options,

@@ -20,19 +20,6 @@ Transfers::Transfers(const Around& around)
                     .trusts_reads = around_.hooks.trusts_reads},
                    around_.rails) {}
 
-namespace {
-
-/// Whether bounce buffers had better carry it, although rails reach the memory: only the CPU's, for
-/// a GPU's engine has small pieces to copy then.
-bool is_gathered(const PreparedState& prepared, const RailPlan& rail) {
-  const bool of_cpus = prepared.local->place().kind == MemoryKind::host &&
-                       prepared.remote->description().place.kind == MemoryKind::host;
-  const bool direct = !prepared.staged && !prepared.mapped && !prepared.out_of_reach;
-  return of_cpus && direct && gathers(rail, prepared.pieces.size(), prepared.bytes);
-}
-
-}  // namespace
-
 Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
     Direction direction, PieceList pieces) {
@@ -78,8 +65,6 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
       prepared->not_lent = lent.error().message();
   }
   if (auto found = look_at_reach(*prepared); !found) return fail(std::move(found.error()));
-  prepared->gathered =
-      is_gathered(*prepared, around_.rails[prepared->path->rails().front()]->plan());
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
@@ -144,7 +129,7 @@ Result<void> Transfers::look_at_event(TransferOptions& options) const {
 
 Result<TransportKind> Transfers::transport_for(const PreparedState& prepared,
                                                const TransferOptions& options) const {
-  const TransportKind asked = around_.paths.transport_asked(prepared, options);
+  const TransportKind asked = around_.paths.transport_asked(options);
   const bool refused = asked == TransportKind::device_copy
                            ? prepared.lent == nullptr
                            : asked == TransportKind::one_sided && prepared.staged;

@@ -195,10 +195,7 @@ void pass_over(const PathFacts& facts, Path& path) {
   path.not_used = facts.not_used;
   if (path.transport == TransportKind::device_copy) return;
   const bool asked = facts.asked == TransportKind::bounce;
-  if (asked)
-    path.not_used.push_back(facts.gathered
-                                ? "one-sided: the pieces are small, and many share a message"
-                                : "one-sided: bounce buffers were asked for");
+  if (asked) path.not_used.push_back("one-sided: bounce buffers were asked for");
   const auto staged = [&](const PathFacts::End& end, bool direct, const char* where) {
     if (end.place.kind == MemoryKind::device && !direct &&
         (!asked || out_of_reach(end, facts.record)))

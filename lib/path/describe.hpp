@@ -43,7 +43,6 @@ struct PathFacts {
   Capability record;  // of these rails
   Lending lending;
   Mapping mapping;
-  bool gathered = false;  // PreparedState's
   std::vector<std::string> not_used;
 };
 

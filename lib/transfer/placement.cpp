@@ -72,14 +72,8 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
   plan.chunk = chunk_of(record, options, alone);
   plan.share = std::max<std::uint64_t>(1, record.tuning.share);
   plan.part = few.part;
-  plan.gather_below = record.tuning.gather_below;
-  plan.rma_pieces = record.rma_pieces;
   plan.window = window_of(record, options, alone, plan.chunk);
   return plan;
-}
-
-bool gathers(const RailPlan& rail, std::size_t pieces, std::uint64_t bytes) {
-  return bytes > 0 && pieces > rail.rma_pieces && bytes / pieces < rail.gather_below;
 }
 
 namespace {

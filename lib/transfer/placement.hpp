@@ -49,17 +49,10 @@ struct RailPlan {
   std::uint64_t chunk = 0;      // most bytes of an operation
   std::uint64_t share = 1;      // bytes queued on one rail from which another one helps
   std::uint64_t part = 0;  // bytes worth a rail of their own where nothing is queued; 0: a chunk
-  std::uint64_t gather_below = 0;  // as Tuning
-  std::size_t rma_pieces = 1;      // as Capability
   Window window;
 };
 
 RailPlan plan_rails(const Capability& record, const RailOptions& options);
-
-// Preparing a list.
-
-/// Whether bounce buffers had better carry a list that NICs could carry.
-bool gathers(const RailPlan& rail, std::size_t pieces, std::uint64_t bytes);
 
 // Submitting a transfer.
 

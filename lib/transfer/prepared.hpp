@@ -39,7 +39,6 @@ class PreparedState {
   std::byte* lent = nullptr;
   std::string not_lent;
   bool staged = false;       // no NICs reach the memory on both sides
-  bool gathered = false;     // its pieces are small: where it can go either way, it is bounced
   bool mapped = false;       // the remote one is mapped here
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared
   mutable PathMemo paths;    // for policies

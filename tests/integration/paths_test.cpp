@@ -274,40 +274,12 @@ TEST(PathsOfSharedMemory, AFileThatIsCutOffUnderATransferIsAnErrorAndNobodysEnd)
   ASSERT_EQ(ftruncate(board.local.fd(), size), 0);  // or to compare it would be this process's end
 }
 
-/// Many share a message where a write or read for every few takes longer.
-TEST(PathsOfSmallPieces, GoThroughBounceBuffersOverSocketsUnlessAskedNotTo) {
-  std::vector<Pair> pieces;
-  for (std::uint64_t at = 0; at + 24'000 <= size; at += 24'000)
-    pieces.push_back({at, at + 12'000, 10'000});
-  pieces.push_back({0, 0, 0});
-  const std::vector<Pair> few(pieces.begin(), pieces.begin() + 4);
-  const std::vector<Pair> large = {{0, size / 2, size / 8},
-                                   {size / 4, 0, size / 8},
-                                   {size / 2, size - 1, 1},
-                                   {size / 2 + 2, size - 3, 1},
-                                   {size / 2 + 4, size - 5, 1}};
+TEST(PathsOfEngines, PoliciesDoNotCountTheCopiesOfEmptyPieces) {
   Couple pair = couple(config_for("tcp"));
   Board board(pair, size, size);
-  const auto carried = [&](Direction direction, const std::vector<Pair>& list,
-                           const TransferOptions& options = {}) {
-    board.repaint();
-    Transfer transfer = must(board.submit(direction, list, options));
-    must(transfer.wait(soon()));
-    board.expect_pieces(direction, list);
-    return transfer.report().transport;
-  };
-  for (const Direction direction : {Direction::write, Direction::read}) {
-    EXPECT_EQ(carried(direction, pieces), TransportKind::bounce);
-    EXPECT_EQ(carried(direction, few), TransportKind::one_sided);
-    EXPECT_EQ(carried(direction, large), TransportKind::one_sided);
-    EXPECT_EQ(carried(direction, pieces, {.transport = TransportKind::one_sided}),
-              TransportKind::one_sided);
-    EXPECT_EQ(carried(direction, pieces, {.policy = Policy{.max_copies = 3}}),
-              TransportKind::one_sided)
-        << "which takes two";
-    EXPECT_EQ(carried(direction, pieces, {.policy = Policy{.max_copies = 4}}),
-              TransportKind::bounce);
-  }
+  const Pair pieces[] = {{0, 0, size}, {0, 0, 0}};
+  board.repaint();
+  board.expect_moved(Direction::write, pieces, {.policy = Policy{.max_copies = 2}});
 }
 
 TEST(PathsOfEngines, ProvidersThatThePolicyForbidsAreNotOpened) {

@@ -88,18 +88,6 @@ TEST(RailPlan, WhatTheOperatorSaysGoesBeforeAll) {
   EXPECT_FALSE(plan_rails(shared_memory(), {.rails = 2, .cores = 2}).one_for_mapped);
 }
 
-TEST(RailPlan, SmallPiecesAreGatheredWhereThatIsFaster) {
-  Capability record = sockets();
-  record.rma_pieces = 4;
-  EXPECT_FALSE(gathers(plan_rails(record, {}), 1000, 1000)) << "not unless the provider says so";
-  record.tuning.gather_below = 512;
-  const RailPlan rail = plan_rails(record, {});
-  EXPECT_TRUE(gathers(rail, 5, 5 * 511));
-  EXPECT_FALSE(gathers(rail, 4, 4 * 511)) << "one operation carries them";
-  EXPECT_FALSE(gathers(rail, 5, 5 * 512));
-  EXPECT_FALSE(gathers(rail, 5, 0)) << "nothing is carried";
-}
-
 TEST(RailPlan, ChunksOfARailThatIsAloneMayBeLarger) {
   EXPECT_EQ(plan_rails(sockets(), {.cores = 1}).chunk, MiB);
   EXPECT_EQ(plan_rails(sockets(), {.cores = 2}).chunk, 512 * KiB);

@@ -70,9 +70,6 @@ struct Tuning {
   unsigned rails = 1;             ///< Most rails for each NIC that are worth a thread and a core.
   unsigned rails_sharing = 1;     ///< Rails that carry more than one even if they share cores.
   std::uint64_t share = 0;        ///< Bytes queued on one rail from which another one helps.
-  /// Of a list whose pieces have fewer bytes on average, bounce buffers carry many in a message,
-  /// where a read or write of its own for every few takes longer; 0: never.
-  std::uint64_t gather_below = 0;
 
   /// Where the ends of two rails have less than a core each.
   struct FewCores {

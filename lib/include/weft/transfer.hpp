@@ -88,11 +88,10 @@ WEFT_API std::string_view to_string(State state) noexcept;
 /// The kind of transport that carries the bytes.
 enum class TransportKind : std::uint8_t {
   automatic,  ///< A GPU's copies where possible; else one-sided, if rails reach the memory of both
-              ///< sides; else bounce buffers. These also carry lists of small pieces, if that is
-              ///< faster on the rails (Tuning::gather_below) and no policy refuses it.
+              ///< sides; else bounce buffers.
   one_sided,  ///< RMA straight between the two segments.
   bounce,     ///< The bounce-buffer transport: messages, and two more copies of each byte. For
-              ///< memory that no NIC reaches, and many small pieces.
+              ///< memory that no NIC reaches.
   device_copy,  ///< The copy engine of this side's GPU, to or from GPU memory that another process
                 ///< of the host lends (Config::share_gpu_memory).
 };

@@ -70,7 +70,6 @@ nlohmann::ordered_json to_json(const Tuning& tuning) {
           {"rails", tuning.rails},
           {"rails_sharing", tuning.rails_sharing},
           {"share", tuning.share},
-          {"gather_below", tuning.gather_below},
           {"few_cores",
            {{"window_on_host", few.window_on_host},
             {"one_core", few.one_core},
