@@ -1026,10 +1026,11 @@ class Ends(Case):
         self.assertGreaterEqual(len(report["points"][0]["runs"]), 2)
         until(lambda: not is_running(child))
 
-    def hung_up(self, **more):
+    def hung_up(self, disposition):
         """Its terminal goes in the middle of a sweep; returns what it wrote."""
         with started("--local", "--time", "0.2", "--repeats", "4", "--progress", "always", "--json",
-                     self.path("kept"), start_new_session=True, **more) as process:
+                     self.path("kept"), start_new_session=True,
+                     preexec_fn=lambda: signal.signal(signal.SIGHUP, disposition)) as process:
             read_to_step(process, 2)
             os.killpg(process.pid, signal.SIGHUP)
             _, errors = process.communicate(timeout=PATIENCE)
@@ -1037,14 +1038,13 @@ class Ends(Case):
             return process.returncode, errors, json.load(file)
 
     def test_terminal_that_goes(self):
-        code, errors, report = self.hung_up()
+        code, errors, report = self.hung_up(signal.SIG_DFL)
         self.assertEqual(code, 129, errors)
         self.assertEqual(report["ended"], "interrupted")
         self.assertGreaterEqual(len(report["points"][0]["runs"]), 1)
 
     def test_nohup(self):
-        code, errors, report = self.hung_up(
-            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        code, errors, report = self.hung_up(signal.SIG_IGN)
         self.assertEqual(code, 0, errors)
         self.assertEqual(report["ended"], "complete")
 
