@@ -70,14 +70,11 @@ class Track {
 
   std::vector<Hop> bounce(const Carriage& message) {
     at_ = memory(source_);
-    // The drive asks for whole pages, which answers have. Requests don't: a buffer in between does.
-    const bool pages = facts_.direction == Direction::read;
-    if (on_drive(source_) && !pages)
+    if (needs_file_buffer(source_))
       step(buffer(Stop::Kind::file_buffer, source_), Mover::drive, source_);
-    step(buffer(Stop::Kind::bounce_buffer, source_),
-         on_drive(source_) && pages ? Mover::drive : stager(source_), source_);
+    step(buffer(Stop::Kind::bounce_buffer, source_), stager(source_), source_);
     carry(flow_of(message, true, facts_), buffer(Stop::Kind::bounce_buffer, target_));
-    if (on_drive(target_) && !pages)
+    if (needs_file_buffer(target_))
       step(buffer(Stop::Kind::file_buffer, target_), stager(target_), target_);
     step(memory(target_), on_drive(target_) ? Mover::drive : stager(target_), target_);
     return std::move(hops_);
@@ -96,19 +93,25 @@ class Track {
   }
   /// It is a file whose drive reads and writes memory by itself.
   bool on_drive(PathSide side) const { return end(side).place.kind == MemoryKind::file; }
+  /// The drive asks for whole pages. Answers have them, requests don't: a buffer in between does.
+  bool needs_file_buffer(PathSide side) const {
+    return on_drive(side) && facts_.direction == Direction::write;
+  }
   static Stop buffer(Stop::Kind kind, PathSide side) { return {.kind = kind, .side = side}; }
   Stop nic(PathSide side) const {
     return {.kind = Stop::Kind::nic, .side = side, .name = end(side).nics};
   }
-  /// The copier between memory and the bounce-buffer transport's buffers.
+  /// The copier between memory, or the drive's buffer for it, and the bounce-buffer transport's
+  /// buffers.
   Mover stager(PathSide side) const {
     switch (end(side).place.kind) {
       case MemoryKind::device:
         return Mover::copy_engine;
       case MemoryKind::buffered_file:
         return Mover::kernel;  // between its page cache and the buffer
-      case MemoryKind::host:
       case MemoryKind::file:
+        return needs_file_buffer(side) ? Mover::cpu : Mover::drive;
+      case MemoryKind::host:
         break;
     }
     return Mover::cpu;

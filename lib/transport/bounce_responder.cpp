@@ -110,8 +110,8 @@ void BounceResponder::write_in(BounceAnswer& answer, Buffer& buffer, const Bounc
 void BounceResponder::read_out(BounceAnswer& answer) {
   auto grant = allowed(answer, Rights::read, answer.reads);
   if (!grant) return;
-  const Device& device = list_copies(Way::out_of_memory, *grant, answer.reads,
-                                     answer.buffer->data + sizeof(BounceHead));
+  const Device& device =
+      list_copies(Way::out_of_memory, *grant, answer.reads, answer.buffer->data + answer_head);
   for (const Range& piece : answer.reads) answer.bytes += piece.length;
   if (device.direct()) return core_.copies.copy(device);
   if (const auto begun =
@@ -212,7 +212,7 @@ bool BounceResponder::send(BounceAnswer& answer) {
   Buffer& buffer = *answer.buffer;
   if (answer.status != Code{}) {
     answer.bytes = answer.why.size();
-    std::memcpy(buffer.data + sizeof(BounceHead), answer.why.data(), answer.bytes);
+    std::memcpy(buffer.data + answer_head, answer.why.data(), answer.bytes);
   }
   const BounceHead head(link.peer->introduction.token, answer.operation, 0, answer.bytes,
                         core_.rail, static_cast<std::uint8_t>(BounceKind::answer),
@@ -221,7 +221,7 @@ bool BounceResponder::send(BounceAnswer& answer) {
   buffer.handler = this;
   buffer.number = answer.number;
   const providers::Post post =
-      core_.endpoint.send(buffer, {buffer.data, sizeof head + answer.bytes, buffer.registration},
+      core_.endpoint.send(buffer, {buffer.data, answer_head + answer.bytes, buffer.registration},
                           address->second.load(), providers::MessageClass::bounce);
   if (post.status == providers::PostStatus::again) {
     link.full_in = core_.pass;

@@ -50,8 +50,8 @@ class Publisher::State final : private Role {
   struct Call {
     std::uint64_t number = 0, step = 0;
     bool active = false, asked = false;
+    bool begun = false;  // its round
     Clock::time_point end = {};
-    std::optional<Round> round = {};
     std::optional<Note> outcome = {};
   };
 
@@ -93,7 +93,7 @@ void Publisher::State::begin(const Note& note) {
     return member_.send(leader_.contact(), {.kind = NoteKind::failed,
                                             .round = note.round,
                                             .text = "it has given up waiting for the others"});
-  call_.round = note.round;
+  call_.begun = true;
   sender_.begin(note.round, segments_, Deadline::at(call_.end));
 }
 
@@ -109,7 +109,7 @@ void Publisher::State::lost(const ContactPtr& contact) {
   leader_.lost();
   const core::Lock lock(mutex_);
   if (call_.active && call_.asked)
-    end(call_.round ? Outcome::unknown : Outcome::voided, "the leader is gone");
+    end(call_.begun ? Outcome::unknown : Outcome::voided, "the leader is gone");
 }
 
 Clock::time_point Publisher::State::advance(Clock::time_point now) {
@@ -149,7 +149,7 @@ Result<Published> Publisher::State::publish(std::uint64_t step, Deadline deadlin
   {
     const core::Lock lock(mutex_);
     if (!call_.outcome)
-      end(call_.round ? Outcome::unknown : Outcome::voided,
+      end(call_.begun ? Outcome::unknown : Outcome::voided,
           call_.asked ? "the leader did not answer in time" : "the leader was not met in time");
     call = std::exchange(call_, {});
   }

@@ -103,7 +103,7 @@ TEST_P(Steps, InPlaceAReaderLosesNothing) {
   expect_all_done(group.publish(1, long_enough));
   group.rank_ask(0, "pin");
   EXPECT_NE(group.publish(2, 4s)[0], "done");
-  EXPECT_TRUE(comes_to_stand(group, 0, "ready 1"));
+  EXPECT_EQ(group.wait(0, 1, long_enough), "ok");
   expect_all_at(group, 1);
   group.rank_ask(0, "unpin");
   expect_all_done(group.publish(2, long_enough));

@@ -195,8 +195,8 @@ class WEFT_API Engine {
   /// Registers memory with the rails that serve it. May wait. GPU memory can't be added in
   /// callbacks.
   Result<Segment> add(const Memory& memory);
-  /// Reads a grant of a connected peer, and asks the peer whether the grant still holds. That may
-  /// takes until the deadline at most; without one, Config::default_timeout. Not for callbacks.
+  /// Reads a grant of a connected peer, and asks the peer whether the grant still holds. That takes
+  /// until the deadline at most; without one, Config::default_timeout. Not for callbacks.
   /// Fails with `stale` if the grant was revoked, or if that engine was restarted since.
   Result<Remote> import(Bytes blob, std::optional<Deadline> deadline = {});
   /// Makes a grant known to every peer under a name of at most 255 bytes. Replaces an earlier grant
