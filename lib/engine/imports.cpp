@@ -136,6 +136,11 @@ void Imports::take(const PeerState& peer, const RevokeRequest& notice) {
   imported_.take(peer, notice);
 }
 
+void Imports::take(const PeerState& peer, const RailMoved& notice) {
+  take(peer, notice.renewed);
+  if (!notice.address.empty()) imported_.rail_closed(peer, notice.rail);
+}
+
 void Imports::take(const PeerState& peer, const GrantStatus& notice) {
   imported_.take(peer, notice);
 }

@@ -41,6 +41,7 @@ class Imports {
   void take(const PeerState& peer, const std::vector<RenewedKey>& renewed);
   void take(const PeerState& peer, const KeysReplaced& notice) { imported_.take(peer, notice); }
   void take(const PeerState& peer, const LeaseRenewed& notice) { imported_.take(peer, notice); }
+  void take(const PeerState& peer, const RailMoved& notice);
   void link_down(LinkId link, const Error& why);
 
  private:

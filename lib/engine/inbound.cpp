@@ -34,7 +34,7 @@ struct Dispatch {
   void operator()(CheckReply&& notice) const { to.verification.take(peer, notice); }
 
   void operator()(RailMoved&& notice) const {
-    to.imports.take(peer, notice.renewed);
+    to.imports.take(peer, notice);
     to.reopening.take(peer, std::move(notice));
   }
   void operator()(RailFollowed&& notice) const { to.reopening.take(peer, notice); }

@@ -56,9 +56,10 @@ std::optional<std::vector<OwnedLease::Holder>> GrantState::renew(Clock::time_poi
   return lease_.holders();
 }
 
-bool GrantState::confirmed(OwnedLease::Holder holder) {
+bool GrantState::confirmed(OwnedLease::Holder holder, bool strays) {
   const Lock lock(mutex_);
-  const bool was_holder = lease_.confirmed(holder);
+  const bool was_holder = strays ? lease_.lost(holder) : lease_.confirmed(holder);
+  if (was_holder && strays) cut_holders();
   borrowers_.erase(holder);
   changed_.notify_all();
   return was_holder;
@@ -133,7 +134,9 @@ Error GrantState::why_quarantined() const {
     if (keys_kept_) return "a key of the grant can't be closed";
     const Lock lock(mutex_);
     if (lease_.lost_holders() > 0) {
-      const std::string gone = "a holder of the grant is gone, without confirming that it stopped";
+      const std::string gone =
+          "a holder of the grant is gone without confirming that it stopped, or what it sent may "
+          "still arrive";
       if (!borrowers_ended()) return gone + ", and its process still has the memory mapped";
       if (parts_.unfenced.empty()) return gone + ", and is not cut off yet";
       return gone +

@@ -95,7 +95,8 @@ class GrantState {
   std::optional<std::vector<OwnedLease::Holder>> end();
   /// The same if its time is over: it was not renewed since the caller looked.
   std::optional<std::vector<OwnedLease::Holder>> end_if_expired(Clock::time_point now);
-  bool confirmed(OwnedLease::Holder holder);
+  /// With `strays` it counts as lost: only its mapping is gone.
+  bool confirmed(OwnedLease::Holder holder, bool strays = false);
   void lost(OwnedLease::Holder holder);
   bool over() const;
   /// It is over, and its keys are closed: nothing is left to be done.

@@ -57,7 +57,8 @@ ImportedGrants::Added ImportedGrants::add(const RemotePtr& remote) {
     known = entry.remote.lock();
     // One that is gone has no transfers any more: they would keep it.
     if (!known) {
-      entry = {remote, remote->borrowed(), entry.held};
+      if (entry.strays) remote->take_over(entry.strays);
+      entry = {remote, remote->borrowed(), remote->strays(), entry.held};
       known = remote;
     }
     ask(known, answer);
@@ -104,7 +105,7 @@ void ImportedGrants::give_back(const PeerState* peer) {
       if (!remote->users().idle()) return false;
     }
     if (import.borrowed->stop()) return false;  // imported since: it is lost, and not confirmed
-    tell_(key.first, RevokeConfirmed{key.second});
+    tell_(key.first, RevokeConfirmed{key.second, import.strays->any()});
     return true;
   });
 }
@@ -120,8 +121,10 @@ void ImportedGrants::close_and_confirm(const Key& key, const std::shared_ptr<Bor
 
 void ImportedGrants::confirm(const Key& key) {
   const Lock lock(mutex_);
-  imports_.erase(key);
-  tell_(key.first, RevokeConfirmed{key.second});
+  const auto entry = imports_.find(key);
+  const bool strays = entry != imports_.end() && entry->second.strays->any();
+  if (entry != imports_.end()) imports_.erase(entry);
+  tell_(key.first, RevokeConfirmed{key.second, strays});
 }
 
 void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
@@ -177,6 +180,10 @@ void ImportedGrants::take(const PeerState& from, const RevokeRequest& request) {
   remote->users().close();
   stop_(*remote, remote->ended_error());
   remote->users().when_idle(confirmed);
+}
+
+void ImportedGrants::rail_closed(const PeerState& owner, std::uint32_t rail) {
+  for (const Import& import : imports_of(&owner)) import.strays->rail_closed(rail);
 }
 
 void ImportedGrants::take(const PeerState& from, const std::vector<RenewedKey>& renewed) {

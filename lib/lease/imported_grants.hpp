@@ -59,6 +59,8 @@ class ImportedGrants {
   void take(const PeerState& from, const std::vector<RenewedKey>& renewed);
   void take(const PeerState& from, const LeaseRenewed& renewed);
   void take(const PeerState& from, const KeysReplaced& replaced);
+  /// It has closed that rail, and opened it at another address that nothing was sent to yet.
+  void rail_closed(const PeerState& owner, std::uint32_t rail);
   /// Questions to that peer won't be answered.
   void link_down(LinkId link, const Error& why);
 
@@ -75,6 +77,7 @@ class ImportedGrants {
   struct Import {
     std::weak_ptr<RemoteState> remote;
     std::shared_ptr<Borrowed> borrowed;
+    std::shared_ptr<Strays> strays;
     bool held = false;  // its owner has said so once, and will ask for a confirmation
   };
   void ask(const RemotePtr& remote, const std::shared_ptr<CompletionSlot>& answer)

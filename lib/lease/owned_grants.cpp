@@ -209,7 +209,7 @@ Result<Process> OwnedGrants::borrower_of(const GrantState& grant, LinkId link,
 void OwnedGrants::take(LinkId from, const RevokeConfirmed& confirmed) {
   const auto grant = known(confirmed.lease);
   if (!grant) return;
-  if (grant->confirmed(from)) note_if_settleable(grant);
+  if (grant->confirmed(from, confirmed.strays)) note_if_settleable(grant);
 }
 
 void OwnedGrants::link_down(LinkId link) {

@@ -12,6 +12,7 @@
 #include "base/sync.hpp"
 #include "base/use_eras.hpp"
 #include "lease/borrowed.hpp"
+#include "lease/strays.hpp"
 #include "wire/grant_codec.hpp"
 
 namespace weft::core {
@@ -33,6 +34,10 @@ class RemoteState {
   UseEras& users() noexcept { return users_; }
   /// Its memory, where this process may map it. Closed once users() is closed and idle.
   const std::shared_ptr<Borrowed>& borrowed() const noexcept { return borrowed_; }
+
+  const std::shared_ptr<Strays>& strays() const noexcept { return strays_; }
+  /// Those of an earlier import of the grant, before this one is used.
+  void take_over(std::shared_ptr<Strays> strays) noexcept { strays_ = std::move(strays); }
 
   /// This side uses it no more, whatever its owner does.
   void give_back() noexcept {
@@ -238,6 +243,7 @@ class RemoteState {
   std::atomic<Clock::time_point> expires_{Clock::time_point::max()};
   std::atomic<bool> given_back_{false};  // before users_ is closed
   UseEras users_;
+  std::shared_ptr<Strays> strays_ = std::make_shared<Strays>();
   const std::shared_ptr<Borrowed> borrowed_ = std::make_shared<Borrowed>();
 };
 

@@ -20,6 +20,7 @@ providers::Post Rma::post(Op& op) {
   const PreparedState& prepared = op.transfer->prepared();
   const auto aim = this->aim(prepared, op);
   if (!aim) return keys_lost;
+  op.peer_rail = aim->target.index;
   const bool writes = prepared.direction == Direction::write;
   if (op.others.empty()) {
     const auto& [local, place] = piece(prepared, *aim, op.chunk);
@@ -40,6 +41,7 @@ providers::BatchPost Rma::post_all(std::span<Op* const> ops) {
     const auto aim = this->aim(prepared, *op);
     if (!aim) break;
     op->handler = this;
+    op->peer_rail = aim->target.index;
     posts_.push_back({op, piece(prepared, *aim, op->chunk)});
   }
   if (posts_.empty()) return {0, keys_lost};
@@ -136,7 +138,11 @@ bool Rma::holds(const RemoteState& lease, const RemoteRail& target) {
 
 void Rma::completed(providers::Posted& posted, const providers::Completion& completion) {
   Op& op = static_cast<Op&>(posted);
+  const PreparedState& prepared = op.transfer->prepared();
   if (completion.ok && completion.mapped) op.transfer->count_copied(op.bytes());
+  // What was sent of it may lie in the peer's sockets, or still be on its way.
+  if (!completion.ok && !keys_fence_ && prepared.direction == Direction::write)
+    prepared.remote->strays()->leave(op.peer_rail);
   sink().chunk_ended(op, completion);
 }
 

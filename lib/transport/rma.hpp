@@ -20,6 +20,7 @@ class Rma final : public Transport, private providers::CompletionHandler {
         chunk_limit_(chunk_limit),
         most_chunks_(endpoint.capability().rma_pieces),
         shared_doorbell_(endpoint.capability().shared_doorbell),
+        keys_fence_(endpoint.capability().fence == FenceScope::grant),
         lease_reader_(endpoint, rail, [this](Op& op, const providers::Completion& completion) {
           sink().chunk_ended(op, completion);
         }) {}
@@ -63,7 +64,7 @@ class Rma final : public Transport, private providers::CompletionHandler {
   const std::size_t rail_;
   const std::uint64_t chunk_limit_;
   const std::size_t most_chunks_;
-  const bool shared_doorbell_;
+  const bool shared_doorbell_, keys_fence_;
   std::vector<providers::RmaPiece> pieces_;  // about to be posted
   std::vector<providers::RmaPost> posts_;    // likewise, together
   LeaseReader lease_reader_;

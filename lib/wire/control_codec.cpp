@@ -146,7 +146,7 @@ struct Encoder {
     return body(fb::CreateRevokeRequest(to, revoke.lease));
   }
   Body operator()(const RevokeConfirmed& revoked) const {
-    return body(fb::CreateRevokeConfirmed(to, revoked.lease));
+    return body(fb::CreateRevokeConfirmed(to, revoked.lease, revoked.strays));
   }
   Body operator()(const GrantQuery& query) const {
     return body(fb::CreateGrantQuery(to, query.request, query.lease, query.maps));
@@ -481,8 +481,10 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
       return Notice(KeysDrained{envelope.body_as_KeysDrained()->request()});
     case fb::Body::RevokeRequest:
       return Notice(RevokeRequest{envelope.body_as_RevokeRequest()->lease()});
-    case fb::Body::RevokeConfirmed:
-      return Notice(RevokeConfirmed{envelope.body_as_RevokeConfirmed()->lease()});
+    case fb::Body::RevokeConfirmed: {
+      const auto* revoked = envelope.body_as_RevokeConfirmed();
+      return Notice(RevokeConfirmed{revoked->lease(), revoked->strays()});
+    }
     case fb::Body::GrantQuery:
       return Notice(GrantQuery{envelope.body_as_GrantQuery()->request(),
                                envelope.body_as_GrantQuery()->lease(),

@@ -43,6 +43,7 @@ struct RevokeRequest {
 /// Nothing of the sender's is out under it, nor will be.
 struct RevokeConfirmed {
   std::uint64_t lease = 0;
+  bool strays = false;  // but something that it sent may still arrive
 };
 
 /// Whether a grant that was imported still holds. From the answer on, if it says so, the asker

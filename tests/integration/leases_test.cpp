@@ -1,16 +1,24 @@
 // Leases: what is read under a grant that has ended is never accepted, and what is granted for
 // writing is not reused before its writers have stopped.
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
 #include <future>
 
 #include "engines.hpp"
 #include "gate.hpp"
 #include "held_back.hpp"
+#include "process.hpp"
 #include "providers/sanitizer.hpp"
 
 namespace weft::test::leases_tests {
 namespace {
 
-constexpr std::size_t bytes = 256 << 10;
+constexpr std::size_t bytes = 256 << 10, large = 1 << 20;
 constexpr Pair everything[] = {{0, 0, bytes}};
 
 class Leases : public testing::TestWithParam<Variant> {
@@ -348,6 +356,76 @@ TEST_P(Leases, EveryPieceOfACancelledTransferHasItsOutcome) {
     all += placed[i] == Placed::all ? 1 : 0;
   }
   EXPECT_GE(all, 15U);
+}
+
+std::string text_of(Revoked revoked) {
+  return revoked == Revoked::quiescent ? "quiescent" : "quarantined";
+}
+
+/// Ends its grant when it is told to, and then uses the memory for something else. Arguments:
+/// provider.
+WEFT_ROLE(owner_that_revokes) {
+  Engine engine = must(Engine::open(config_for(arguments.at(0), 1)));
+  Segment segment = must(engine.add(Memory::own(large)));
+  Grant grant = must(segment.grant({}, Rights::write));
+  parent.say(engine.address());
+  parent.say(to_hex(grant.blob()));
+  parent.hear(soon());
+  parent.say(text_of(must(grant.revoke(soon()))));
+  parent.hear(soon());
+  const Revoked fenced = must(grant.fence(soon(), FenceScope::rail));
+  std::memset(segment.data(), 0xee, segment.size());
+  parent.say(text_of(fenced));
+  parent.hear(soon());
+  const auto is_ours = [](std::byte each) { return each == std::byte{0xee}; };
+  const Deadline later = Deadline::in(a_while);
+  bool all = true;
+  while (all && !later.passed()) all = std::ranges::all_of(bytes_of(segment), is_ours);
+  parent.say(all ? "no" : "yes");
+  parent.hear(soon());
+  return 0;
+}
+
+/// As a broken network would.
+void cut_connections_but(std::uint16_t port) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const int descriptor = std::stoi(entry.path().filename().string());
+    sockaddr_in peer{};
+    socklen_t length = sizeof peer;
+    if (getpeername(descriptor, reinterpret_cast<sockaddr*>(&peer), &length) == 0 &&
+        peer.sin_family == AF_INET && ntohs(peer.sin_port) != port)
+      shutdown(descriptor, SHUT_RDWR);
+  }
+}
+
+/// Its operations end with their connection, and what they sent lies in the sockets of the owner.
+TEST_P(Leases, WhatAFrozenOwnerHasNotTakenInDoesNotLandLater) {
+  Engine writer = must(Engine::open(config_for(GetParam(), 1)));
+  Segment source = must(writer.add(Memory::own(large)));
+  const std::vector<Pair> all = {{0, 0, large}};
+  Child owner("owner_that_revokes", {GetParam().provider});
+  const std::string address = owner.hear();
+  const Peer peer = must(writer.connect(address, soon()));
+  const Remote there = must(writer.import(from_hex(owner.hear())));
+  must(must(writer.write(source, there, all)).wait(soon()));
+  owner.signal(SIGSTOP);
+  std::vector<Transfer> stuck;
+  for (int i = 0; i < 16; ++i) stuck.push_back(must(writer.write(source, there, all)));
+  std::ignore = stuck.back().wait(Deadline::in(a_while));
+  for (Transfer& each : stuck) each.cancel();
+  const auto control = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  cut_connections_but(control);
+  const bool over_sockets = writer.info().rails[0].capability.fence == FenceScope::rail;
+  for (Transfer& each : stuck)
+    EXPECT_TRUE(!over_sockets || comes_to_be([&] { return each.quiescent(); }));
+  owner.say("revoke");
+  owner.signal(SIGCONT);
+  const bool strays = over_sockets && GetParam().transport == TransportKind::one_sided;
+  EXPECT_EQ(owner.hear(), strays ? "quarantined" : "quiescent");
+  EXPECT_EQ(owner.ask("fence"), "quiescent");
+  EXPECT_EQ(owner.ask("has anything changed"), "no");
+  owner.say("end");
+  EXPECT_EQ(owner.join(), 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Leases, testing::ValuesIn(all_variants()),

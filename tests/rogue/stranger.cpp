@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <thread>
 
+#include "providers/endpoint.hpp"
+
 namespace weft::test {
 namespace {
 

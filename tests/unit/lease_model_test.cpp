@@ -49,6 +49,7 @@ class Wire final : public providers::Endpoint {
     Target target;
     bool begun = false;  // its key was open when it was posted
     bool landed = false, ok = false;
+    bool stray = false;  // its connection broke: the holder has been told that it failed
   };
 
   explicit Wire(bool keys_fence) : keys_fence_(keys_fence) { record_.virtual_addresses = true; }
@@ -62,11 +63,11 @@ class Wire final : public providers::Endpoint {
     return std::make_unique<Registered>(*this, last_key_);
   }
   Post write(Posted& posted, const Local& local, const Target& target) override {
-    flights.push_back({&posted, true, local, target, open_keys_.contains(target.key)});
+    flights.push_back({&posted, true, local, target, open_keys_.contains(target.key), moved});
     return {};
   }
   Post read(Posted& posted, const Local& local, const Target& target) override {
-    flights.push_back({&posted, false, local, target, open_keys_.contains(target.key)});
+    flights.push_back({&posted, false, local, target, open_keys_.contains(target.key), moved});
     return {};
   }
   Post send(Posted&, const Local&, providers::FabricAddress, providers::MessageClass) override {
@@ -98,13 +99,28 @@ class Wire final : public providers::Endpoint {
     flight.posted->handler->completed(*flight.posted, completion);
   }
 
+  /// The holder learns no more of it; it may land yet.
+  void break_off(std::size_t index) {
+    Flight& flight = flights[index];
+    flight.stray = true;
+    providers::Completion completion;
+    completion.ok = false;
+    completion.fabric_code = 1;
+    flight.posted->handler->completed(*flight.posted, completion);
+  }
+  void forget(std::size_t index) {
+    flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
   /// The owner's endpoint: what has not landed never does.
   void close_and_open() {
+    moved = true;
     for (Flight& flight : flights) flight.landed = true;
     for (const std::uint64_t key : retired_keys_) open_keys_.erase(key);
   }
 
   std::vector<Flight> flights;
+  bool moved = false;  // and the holder does not know: what it posts lands nowhere
 
  private:
   class Registered final : public providers::Registration {
@@ -138,6 +154,7 @@ struct Setting {
   bool may_time_out = false;       // the transfer's deadline passes
   bool may_fence = false;          // the owner does not wait
   bool may_reopen = false;         // the owner's rail is closed and opened again
+  bool may_break = false;          // the rail's connection, with what is on its way
   std::size_t operations = cells;  // of the transfer
   bool lent = false;               // a GPU's memory, which the holder maps, and copies by itself
   bool may_freeze = false;         // the holder does nothing any more, but its GPU does
@@ -151,6 +168,7 @@ struct Setting {
   // Borrowers.
   bool confirms_under_copies = false;  // with the mapping closed, and copies under way
   bool confirms_mapped = false;        // before the mapping is closed
+  bool hides_strays = false;           // and other holders
 };
 
 /// A process that ends when it is told to.
@@ -312,7 +330,7 @@ class World final : public TransferHost {
                            if (const auto* query = std::get_if<GrantQuery>(&notice))
                              owned_.take(the_link, *query);
                            if (const auto* confirmed = std::get_if<RevokeConfirmed>(&notice))
-                             owned_.take(the_link, *confirmed);
+                             owned_.take(the_link, heard(*confirmed));
                          }});
     // After a cut what was sent before may still come, or never.
     if (!to_holder_.empty() && holder_ == Holder::runs)
@@ -338,6 +356,11 @@ class World final : public TransferHost {
     if (transfer_ && !transfer_->ended() && setting_.may_time_out)
       actions.push_back(
           {"the deadline passes", [this] { transfer_->end_overdue(Clock::time_point::max()); }});
+    if (wire_.moved)
+      actions.push_back({"the holder hears that the rail is another one", [this] {
+                           imported_.rail_closed(*owner_, 0);
+                           wire_.moved = false;
+                         }});
     if (cut_ && !mourned_)
       actions.push_back({"the holder notices the cut", [this] {
                            mourned_ = true;
@@ -384,6 +407,11 @@ class World final : public TransferHost {
     if (setting_.may_die)
       actions.push_back({"the borrower is killed", [this] { holder_ = Holder::dies; }});
   }
+  RevokeConfirmed heard(RevokeConfirmed confirmed) {
+    if (setting_.hides_strays) confirmed.strays = false;
+    strayed_ |= confirmed.strays;
+    return confirmed;
+  }
   /// Of borrowers as they must not be.
   void confirm() { to_owner_.push_back(RevokeConfirmed{grant_->description().lease}); }
 
@@ -408,6 +436,15 @@ class World final : public TransferHost {
   void add_wire(std::vector<Action>& actions) {
     for (std::size_t i = 0; i < wire_.flights.size(); ++i) {
       Wire::Flight& flight = wire_.flights[i];
+      if (flight.landed && flight.stray) {
+        actions.push_back({"a stray is gone", [this, i] { wire_.forget(i); }});
+        continue;
+      }
+      if (setting_.may_break && !flight.stray)
+        actions.push_back({"its connection breaks", [this, i] {
+                             wire_.break_off(i);
+                             step();
+                           }});
       if (flight.landed)
         actions.push_back({"an operation is completed", [this, i] {
                              wire_.complete(i);
@@ -436,7 +473,7 @@ class World final : public TransferHost {
       wrong = "the memory never came back though the borrower is dead";
     if (holder_ != Holder::runs) return;
     if (transfer_ && (!transfer_->ended() || ends_ != 1)) wrong = "the transfer did not end once";
-    const bool all_play = !cut_ && holder_ == Holder::runs;
+    const bool all_play = !cut_ && !strayed_ && holder_ == Holder::runs;
     if (all_play && !reused_ && !setting_.reuses_at_once && !setting_.keeps_word)
       wrong = "the memory never came back though everybody could confirm";
     if (closed_after_end_ && !reused_) wrong = "the memory never came back though the rail did";
@@ -470,7 +507,7 @@ class World final : public TransferHost {
                      [](std::uint64_t, GrantEnd) {},
                      [this](LinkId) -> Result<Process> { return process_.process(); }};
   std::shared_ptr<GrantState> grant_;
-  bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false;
+  bool ended_ = false, fenced_ = false, reused_ = false, cut_ = false, strayed_ = false;
   enum class Rail { open, closing, opened } rail_ = Rail::open;
   bool closed_after_end_ = false;
 
@@ -555,6 +592,13 @@ TEST(LeaseModel, AWriterThatConfirmsWhileTheRailIsOpenedAgain) {
   expect_sound(
       {.direction = Direction::write, .may_time_out = true, .may_reopen = true, .operations = 1});
 }
+TEST(LeaseModel, AWriterWhoseConnectionBreaks) {
+  expect_sound({.direction = Direction::write, .may_break = true, .operations = 1});
+}
+TEST(LeaseModel, AWriterWhoseConnectionBreaksOnARailThatIsOpenedAgain) {
+  expect_sound(
+      {.direction = Direction::write, .may_reopen = true, .may_break = true, .operations = 1});
+}
 TEST(LeaseModel, AReader) {
   expect_sound({.direction = Direction::read});
 }
@@ -603,6 +647,14 @@ TEST(LeaseModel, ABorrowerThatDies) {
 
 TEST(LeaseModel, FindsTheLateWriteOfAnOwnerThatDoesNotWait) {
   EXPECT_EQ(explore_all({.direction = Direction::write, .reuses_at_once = true}).wrong,
+            "a write landed in memory that was used for something else");
+}
+TEST(LeaseModel, FindsTheLateWriteOfAConnectionThatBroke) {
+  EXPECT_EQ(explore_all({.direction = Direction::write,
+                         .may_break = true,
+                         .operations = 1,
+                         .hides_strays = true})
+                .wrong,
             "a write landed in memory that was used for something else");
 }
 TEST(LeaseModel, FindsTheStaleReadOfAnOwnerThatLeavesTheWord) {

@@ -5,6 +5,8 @@
 
 #include <array>
 
+#include "providers/libfabric.hpp"
+
 namespace weft::providers {
 namespace {
 

@@ -344,9 +344,10 @@ void expect_all_done(const std::vector<std::string>& heard) {
   for (const std::string& each : heard) EXPECT_EQ(each, "done");
 }
 
-bool comes_to_stand(Group& group, std::size_t rank, const std::string& standing) {
+bool comes_to_say(Group& group, std::size_t rank, const std::string& question,
+                  const std::string& part) {
   const auto deadline = Deadline::in(long_enough);
-  while (group.standing(rank) != standing)
+  while (group.rank_ask(rank, question).find(part) == std::string::npos)
     if (deadline.passed()) return false;
   return true;
 }

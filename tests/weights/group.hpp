@@ -76,8 +76,9 @@ class Group {
 /// For a step that nothing disturbs.
 constexpr milliseconds long_enough = std::chrono::seconds(60);
 void expect_all_done(const std::vector<std::string>& heard);
-/// Asks again and again, for a minute at most.
-bool comes_to_stand(Group& group, std::size_t rank, const std::string& standing);
+/// Asks again and again, for a minute at most, until the answer has that part.
+bool comes_to_say(Group& group, std::size_t rank, const std::string& question,
+                  const std::string& part);
 /// Of the ranks that live; and no reader has seen anything wrong.
 void expect_all_at(Group& group, std::uint64_t step);
 

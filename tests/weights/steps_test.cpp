@@ -56,21 +56,21 @@ TEST_P(Steps, AReaderKeepsItsVersion) {
   expect_all_done(group.publish(1, long_enough));
   group.rank_ask(0, "pin");
   expect_all_done(group.publish(2, long_enough));  // The other set.
-  for (const std::string& each : group.publish(3, 2s))
-    EXPECT_NE(each.find("step 3 is void"), std::string::npos) << each;
-  EXPECT_NE(group.rank_ask(1, "why").find("step 3 is void"), std::string::npos);
-  EXPECT_NE(group.rank_ask(0, "why").find("waited for a reader"), std::string::npos);
+  for (const std::string& each : group.publish(3, 3s)) EXPECT_NE(each, "done");
+  // On a machine that stood still the leader may be late; the ranks ask each other then.
+  EXPECT_TRUE(comes_to_say(group, 1, "why", "step 3 is void"));
+  EXPECT_TRUE(comes_to_say(group, 0, "why", "waited for a reader"));
   expect_all_at(group, 2);
   group.rank_ask(0, "unpin");
-  expect_all_done(group.publish(3, long_enough));
-  expect_all_at(group, 3);
+  expect_all_done(group.publish(4, long_enough));
+  expect_all_at(group, 4);
 }
 
 TEST_P(Steps, ATrainerIsMissing) {
   Group group({.provider = GetParam(), .trainers = 2, .ranks = 2});
   expect_all_done(group.publish(1, long_enough));
   group.trainer(1).kill();
-  const auto heard = group.publish(2, 1s);
+  const auto heard = group.publish(2, 3s);
   EXPECT_NE(heard[0].find("publisher 1 is not there"), std::string::npos) << heard[0];
   expect_all_at(group, 1);
   group.start_trainer(1);
@@ -116,7 +116,7 @@ TEST_P(Steps, AnAnswerIsNotTakenForAnotherCalls) {
   expect_all_done(group.publish(1, long_enough));
   group.rank_ask(0, "pin");
   group.begin(2, 2s);
-  ASSERT_TRUE(comes_to_stand(group, 0, "unusable 1"));
+  ASSERT_TRUE(comes_to_say(group, 0, "standing", "unusable 1"));
   group.trainer(0).signal(SIGSTOP);
   EXPECT_NE(group.trainer(1).hear().find("the leader did not answer in time"), std::string::npos);
   group.trainer(1).say("publish 2 60000");
