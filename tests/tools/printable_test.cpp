@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "common/layout.hpp"
+
 namespace weft::tool {
 namespace {
 
