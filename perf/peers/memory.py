@@ -31,17 +31,17 @@ class HostMemory(Memory):
     """Private pages that are all there."""
 
     def __init__(self, length):
-        self._pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.pages = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if hasattr(mmap, "MADV_HUGEPAGE"):
-            self._pages.madvise(mmap.MADV_HUGEPAGE)  # Weft asks for them too.
-        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
+            self.pages.madvise(mmap.MADV_HUGEPAGE)  # Weft asks for them too.
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.pages))
         self.fill(length, seed=0)
 
     def write(self, start, data):
-        self._pages[start:start + len(data)] = data
+        self.pages[start:start + len(data)] = data
 
     def holds(self, start, data):
-        return self._pages[start:start + len(data)] == data
+        return self.pages[start:start + len(data)] == data
 
 
 class GpuMemory(Memory):

@@ -60,4 +60,5 @@ def main():
     MooncakeSide(protocol, int(length)).serve(answers)
 
 
-main()
+if __name__ == "__main__":
+    main()
