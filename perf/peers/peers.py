@@ -6,7 +6,7 @@ from cell import BANDWIDTH, LATENCY, TOGETHER
 from driven import Driven
 from engines import Mooncake, NixlUcx, nixls
 from ucx import Ucx
-from weft import ONE_BUFFER, Ceiling, Weft
+from weft_perf import ONE_BUFFER, Ceiling, Weft
 
 # With the provider by which Weft goes. Over gpu-tcp the memory of a GPU goes as it does between hosts
 # whose NICs can't reach it.
