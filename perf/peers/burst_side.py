@@ -3,6 +3,7 @@
 Usage: burst_side.py NAME BYTES ENGINE WORD...
 """
 
+import collections
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +14,6 @@ from nixl_side import NixlSide, parameters_of
 from side import Side, keep_answers_apart
 
 LOOK_SECONDS = 0.0005  # Between two looks at what has ended, as a server's loop does.
-MOST_REQUESTS = 1024
 
 
 class BurstSide(Side):
@@ -134,7 +134,7 @@ class Mooncake(MooncakeSide, BurstSide):
     def __init__(self, name, length, protocol):
         del name
         MooncakeSide.__init__(self, protocol, length)
-        self.threads = ThreadPoolExecutor(MOST_REQUESTS)
+        self.threads = collections.defaultdict(lambda: ThreadPoolExecutor(1))
         self.words = numpy.frombuffer(self.memory.pages, numpy.uint64)
 
     def introduce(self):
@@ -150,8 +150,9 @@ class Mooncake(MooncakeSide, BurstSide):
                 [address + offset for offset in there.tolist()], [self.block] * len(here))
 
     def begin(self, blocks):
-        """In a thread of its own, as SGLang does it: what tells how a list stands waits for it."""
-        return self.threads.submit(self.engine.batch_transfer_sync_read, *blocks)
+        """In a thread, as SGLang does it: what tells how a list stands waits for it. One for each
+        peer, for it refuses some thousands of blocks at a time."""
+        return self.threads[blocks[0]].submit(self.engine.batch_transfer_sync_read, *blocks)
 
     def ended(self, call):
         if not call.done():
