@@ -22,8 +22,8 @@ struct BounceRequest;
 struct Op : providers::Posted {
   TransferState* transfer = nullptr;
   Route* route = nullptr;
-  Chunk chunk;                // the first, or the only one
-  std::vector<Chunk> others;  // those that go with it
+  Chunk chunk;                  // the first, or the only one
+  std::vector<Chunk> others;    // those that go with it
   std::uint32_t peer_rail = 0;  // that the one-sided transport sent it to
   /// The bounce-buffer transport's, while the provider has no room for it: see give_up().
   BounceRequest* request = nullptr;

@@ -413,7 +413,8 @@ TEST_P(Leases, WhatAFrozenOwnerHasNotTakenInDoesNotLandLater) {
   for (int i = 0; i < 16; ++i) stuck.push_back(must(writer.write(source, there, all)));
   std::ignore = stuck.back().wait(Deadline::in(a_while));
   for (Transfer& each : stuck) each.cancel();
-  const auto control = static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
+  const auto control =
+      static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1)));
   cut_connections_but(control);
   const bool over_sockets = writer.info().rails[0].capability.fence == FenceScope::rail;
   for (Transfer& each : stuck)

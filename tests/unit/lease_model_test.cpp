@@ -650,12 +650,11 @@ TEST(LeaseModel, FindsTheLateWriteOfAnOwnerThatDoesNotWait) {
             "a write landed in memory that was used for something else");
 }
 TEST(LeaseModel, FindsTheLateWriteOfAConnectionThatBroke) {
-  EXPECT_EQ(explore_all({.direction = Direction::write,
-                         .may_break = true,
-                         .operations = 1,
-                         .hides_strays = true})
-                .wrong,
-            "a write landed in memory that was used for something else");
+  EXPECT_EQ(
+      explore_all(
+          {.direction = Direction::write, .may_break = true, .operations = 1, .hides_strays = true})
+          .wrong,
+      "a write landed in memory that was used for something else");
 }
 TEST(LeaseModel, FindsTheStaleReadOfAnOwnerThatLeavesTheWord) {
   EXPECT_EQ(
