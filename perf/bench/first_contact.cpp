@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,6 +31,7 @@ constexpr std::size_t size = 4096;
 struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<unsigned> peers{1, 16};
+  std::optional<unsigned> nics;  // each engine's, at most
   unsigned repeats = 9;
   Nanoseconds timeout = std::chrono::seconds(60);
   bool json = false;
@@ -42,16 +44,17 @@ void note(Figures& figures, const std::string& what, Nanoseconds time) {
   figures.emplace_back(what, std::chrono::duration<double, std::milli>(time).count());
 }
 
-Config config_for(const std::string& provider) {
+Config config_for(const Options& options, const std::string& provider) {
   Config config;
   config.providers = {provider};
+  if (options.nics) config.max_nics = *options.nics;
   return config;
 }
 
 /// A process that has an engine, and memory to write to.
-void serve(const std::string& provider, int answer, int life) {
+void serve(const Config& config, int answer, int life) {
   try {
-    Engine engine = must(Engine::open(config_for(provider)));
+    Engine engine = must(Engine::open(config));
     Segment segment = must(engine.add(Memory::own(size)));
     const Grant grant = must(segment.grant({}, Rights::read_write));
     must(engine.publish("memory", grant));
@@ -63,10 +66,9 @@ void serve(const std::string& provider, int answer, int life) {
 }
 
 /// One engine, from its opening to its second write to the last of the peers.
-Figures contact(const std::string& provider, const std::vector<std::string>& addresses,
+Figures contact(Config config, const std::vector<std::string>& addresses,
                 const std::string& prefix, Deadline deadline) {
   Figures figures;
-  Config config = config_for(provider);
   config.listen = "";
   const auto begin = Clock::now();
   Engine engine = must(Engine::open(config));
@@ -119,6 +121,7 @@ Nanoseconds start_of_process() {
 /// In processes of their own: the first engine of each finds nothing loaded.
 Figures measure(const Options& options, const std::string& provider, unsigned peers) {
   const Deadline deadline = Deadline::in(options.timeout);
+  const Config config = config_for(options, provider);
   Figures figures;
   note(figures, "start", start_of_process());
   Pipe life, result;
@@ -128,14 +131,14 @@ Figures measure(const Options& options, const std::string& provider, unsigned pe
     Pipe answer;
     targets.push_back(std::make_unique<Side>([&] {
       life.close_write();
-      serve(provider, answer.write_end(), life.read_end());
+      serve(config, answer.write_end(), life.read_end());
     }));
     addresses.push_back(must(read_line(answer.read_end(), deadline)));
   }
   const Side initiator([&] {
     try {
-      Figures both = contact(provider, addresses, "", deadline);
-      for (auto& again : contact(provider, addresses, "again: ", deadline))
+      Figures both = contact(config, addresses, "", deadline);
+      for (auto& again : contact(config, addresses, "again: ", deadline))
         both.push_back(std::move(again));
       write_line(result.write_end(), nlohmann::json(both).dump());
     } catch (const std::exception& error) {
@@ -198,6 +201,7 @@ int weft::perf::bench::first_contact(int argc, char** argv) {
   OptionGroup group(app, "Options");
   add_providers(group, options.providers, "tcp, shm, efa");
   add_numbers(group, "--peers", options.peers, Multiples::decimal, {1, 1000}, "Peers");
+  group.number("--max-nics", options.nics, Multiples::decimal, {1, 64}, "NICs of each engine");
   add_repeats(group, options.repeats, "Rounds");
   add_timeout(group, options.timeout);
   app.add_flag("--json", options.json, "Print JSON");

@@ -62,6 +62,16 @@ TEST(Codec, EveryMessageIsReadBack) {
   EXPECT_EQ(all_frames().size(), 31u);
 }
 
+TEST(Codec, AConfirmationTellsOfStrays) {
+  for (const bool strays : {false, true}) {
+    const auto read = decode(encode(Notice(RevokeConfirmed{7, strays})).value());
+    ASSERT_TRUE(read) << read.error().message();
+    const auto& confirmed = std::get<RevokeConfirmed>(std::get<Notice>(*read));
+    EXPECT_EQ(confirmed.lease, 7u);
+    EXPECT_EQ(confirmed.strays, strays);
+  }
+}
+
 TEST(Codec, ASocketsNameStaysInItsFolder) {
   HostClaim claim{4, 5, "boot", "weft-0123abcd-9", {std::byte{7}}};
   const auto read = decode(encode(Hello{introduce("a"), claim}).value());

@@ -119,6 +119,17 @@ TEST_F(OwnedGrantsTest, AskThoseWhoHoldThem) {
   EXPECT_THAT(owned.take_settleable(), IsEmpty()) << "each once";
 }
 
+TEST_F(OwnedGrantsTest, OfThoseWhoseWritesMayStillArriveAreQuarantined) {
+  const auto grant = make_grant(segment, 1, Rights::write);
+  owned.add(grant);
+  ask(1);
+  owned.end(*grant, GrantEnd::revoked);
+  owned.take(1, RevokeConfirmed{1, true});
+  EXPECT_TRUE(grant->wait_confirmed(Deadline::now()));
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  EXPECT_THAT(grant->why_quarantined().to_string(), HasSubstr("may still arrive"));
+}
+
 TEST_F(OwnedGrantsTest, OfThoseWhoWentWithoutAWordAreQuarantined) {
   const auto grant = make_grant(segment, 1, Rights::write);
   owned.add(grant);
