@@ -409,7 +409,7 @@ TEST_P(Leases, WhatAFrozenOwnerHasNotTakenInDoesNotLandLater) {
   const Peer peer = must(writer.connect(address, soon()));
   const Remote there = must(writer.import(from_hex(owner.hear())));
   must(must(writer.write(source, there, all)).wait(soon()));
-  owner.signal(SIGSTOP);
+  owner.freeze();
   std::vector<Transfer> stuck;
   for (int i = 0; i < 16; ++i) stuck.push_back(must(writer.write(source, there, all)));
   std::ignore = stuck.back().wait(Deadline::in(a_while));

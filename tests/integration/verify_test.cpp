@@ -1,7 +1,5 @@
 // Transfers that are checked end to end: right bytes pass, and others are found.
-#include <signal.h>
 
-#include <fstream>
 #include <future>
 #include <numeric>
 #include <random>
@@ -205,14 +203,6 @@ WEFT_ROLE(checked_server) {
   return 0;
 }
 
-bool is_stopped(pid_t process) {
-  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
-  std::string text;
-  std::getline(file, text);
-  const auto name_end = text.rfind(") ");
-  return name_end != std::string::npos && text.at(name_end + 2) == 'T';
-}
-
 /// What becomes of a transfer to a peer that is there until the bytes are, and then stands still.
 class VerifyWithFrozenPeer : public Verify {
  protected:
@@ -231,12 +221,7 @@ class VerifyWithFrozenPeer : public Verify {
     const auto rails = engine.info().rails;
     const bool proves = op.chunk.proof() || GetParam().transport == TransportKind::bounce ||
                         rails.at(0).capability.proof == CompletionProof::visible;
-    if (proves) freeze();
-  }
-  void freeze() {
-    server.signal(SIGSTOP);
-    const Deadline patience = soon();
-    while (!is_stopped(server.pid()) && !patience.passed()) std::this_thread::yield();
+    if (proves) server.freeze();
   }
 
   Child server{"checked_server", {GetParam().provider}};

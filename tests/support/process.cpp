@@ -173,6 +173,11 @@ void Child::signal(int number) const {
   ::kill(pid_, number);
 }
 
+void Child::freeze() const {
+  signal(SIGSTOP);
+  waitpid(pid_, nullptr, WUNTRACED);
+}
+
 void Child::kill() {
   signal(SIGKILL);
   waitpid(pid_, &status_, 0);

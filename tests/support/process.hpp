@@ -43,6 +43,8 @@ class Child {
   /// Says something and returns what is said in return.
   std::string ask(const std::string& text);
   void signal(int number) const;
+  /// SIGSTOP, and none of its threads runs when it returns; SIGCONT ends it.
+  void freeze() const;
   /// SIGKILL, and gone when it returns.
   void kill();
   /// Waits for its end and returns its exit status; negative is the signal it died of.
