@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import gc
 import mmap
+import sys
 import tempfile
 import time
 import weakref
@@ -250,6 +251,34 @@ def test_memory_of_a_closed_engine_is_free() -> None:
         with engine.add(mine) as segment, segment.grant(weft.Rights.write):
             engine.close()
     mine.extend(b"more")
+
+
+def test_calls_leave_no_objects_behind(engines: Pair) -> None:
+    target, source = bytearray(8192), bytearray(8192)
+
+    def work() -> None:
+        with engines.b.add(target) as there, engines.a.add(source) as here:
+            grant = there.grant(weft.Rights.read_write)
+            remote = engines.a.import_grant(grant.blob)
+            transfer = engines.a.write(here, remote, [(0, 4096, 4096)])
+            transfer.wait()
+            assert transfer.report().bytes_done == 4096
+            whole = engines.a.prepare(here, remote, weft.Direction.read, [(0, 0, 8192)])
+            engines.a.submit(whole).wait()
+            with pytest.raises(weft.InvalidArgument):
+                engines.a.write(here, remote, [(0, 8192, 1)])
+            grant.revoke()
+        assert engines.a.info().rails
+
+    rounds = 100
+    for _ in range(rounds):
+        work()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(rounds):
+        work()
+    gc.collect()
+    assert sys.getallocatedblocks() - before < rounds
 
 
 def test_names(engines: Pair) -> None:
