@@ -66,8 +66,8 @@ void serve(const Config& config, int answer, int life) {
 }
 
 /// One engine, from its opening to its second write to the last of the peers.
-Figures contact(Config config, const std::vector<std::string>& addresses,
-                const std::string& prefix, Deadline deadline) {
+Figures contact(Config config, const std::vector<std::string>& addresses, const std::string& prefix,
+                Deadline deadline) {
   Figures figures;
   config.listen = "";
   const auto begin = Clock::now();
