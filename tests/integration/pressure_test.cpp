@@ -47,7 +47,7 @@ TEST_P(Pressure, WhatIsUrgentDoesNotWaitForALargeTransferNorForManySmallOnes) {
   Transfer urgent = must(pair.a.submit(prepared, last, options));
   gate.open();
   ASSERT_TRUE(succeeds(urgent.wait(soon())));
-  EXPECT_LT(carried.get_future().get(), 2 * most * piece / 4);
+  EXPECT_LT(carried.get_future().get(), most * piece);  // half of all
   for (Transfer& each : bulk) each.cancel();
   for (Transfer& each : bulk) {
     const auto ended = each.wait_quiescent(soon());

@@ -30,7 +30,7 @@ from side import Side  # noqa: E402
 from spread import quantile, ratio, spread  # noqa: E402
 from turns import turns  # noqa: E402
 from ucx import parse_csv, parse_version  # noqa: E402
-from weft import Weft, WeftPerf  # noqa: E402
+from weft_perf import Weft, WeftPerf  # noqa: E402
 
 # As ucx_perftest 1.13.1 prints them.
 BANDWIDTH_TEXT = """\
