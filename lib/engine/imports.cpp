@@ -137,16 +137,12 @@ void Imports::take(const PeerState& peer, const RevokeRequest& notice) {
 }
 
 void Imports::take(const PeerState& peer, const RailMoved& notice) {
-  take(peer, notice.renewed);
+  imported_.take(peer, notice.renewed);
   if (!notice.address.empty()) imported_.rail_closed(peer, notice.rail);
 }
 
 void Imports::take(const PeerState& peer, const GrantStatus& notice) {
   imported_.take(peer, notice);
-}
-
-void Imports::take(const PeerState& peer, const std::vector<RenewedKey>& renewed) {
-  imported_.take(peer, renewed);
 }
 
 void Imports::link_down(LinkId link, const Error& why) {

@@ -38,7 +38,6 @@ class Imports {
   void take(const PeerState& peer, LookupReply&& notice);
   void take(const PeerState& peer, const RevokeRequest& notice);
   void take(const PeerState& peer, const GrantStatus& notice);
-  void take(const PeerState& peer, const std::vector<RenewedKey>& renewed);
   void take(const PeerState& peer, const KeysReplaced& notice) { imported_.take(peer, notice); }
   void take(const PeerState& peer, const LeaseRenewed& notice) { imported_.take(peer, notice); }
   void take(const PeerState& peer, const RailMoved& notice);

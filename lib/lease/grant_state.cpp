@@ -58,8 +58,7 @@ std::optional<std::vector<OwnedLease::Holder>> GrantState::renew(Clock::time_poi
 
 bool GrantState::confirmed(OwnedLease::Holder holder, bool strays) {
   const Lock lock(mutex_);
-  const bool was_holder = strays ? lease_.lost(holder) : lease_.confirmed(holder);
-  if (was_holder && strays) cut_holders();
+  const bool was_holder = strays ? lose(holder) : lease_.confirmed(holder);
   borrowers_.erase(holder);
   changed_.notify_all();
   return was_holder;
@@ -67,8 +66,14 @@ bool GrantState::confirmed(OwnedLease::Holder holder, bool strays) {
 
 void GrantState::lost(OwnedLease::Holder holder) {
   const Lock lock(mutex_);
-  if (lease_.lost(holder)) cut_holders();
+  lose(holder);
   changed_.notify_all();
+}
+
+bool GrantState::lose(OwnedLease::Holder holder) {
+  const bool was_holder = lease_.lost(holder);
+  if (was_holder) cut_holders();
+  return was_holder;
 }
 
 bool GrantState::binding() const {

@@ -137,6 +137,7 @@ class GrantState {
   std::vector<KeyPtr> keys_with(std::uint32_t rail) const;
   std::vector<KeyPtr> uncut_keys() const WEFT_REQUIRES(mutex_);
   void cut_holders() WEFT_REQUIRES(mutex_);
+  bool lose(OwnedLease::Holder holder) WEFT_REQUIRES(mutex_);
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
   Parts parts_;                             // constant but for `unfenced`, with mutex_

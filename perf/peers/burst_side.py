@@ -19,9 +19,9 @@ LOOK_SECONDS = 0.0005  # Between two looks at what has ended, as a server's loop
 class BurstSide(Side):
     """An engine adds met, list_of and ended; a list is what begins and ends as one request."""
 
-    def __init__(self, length, *more):
-        super().__init__(length, *more)
-        self.words = numpy.frombuffer(self.memory.pages, numpy.uint64)
+    @property
+    def words(self):
+        return numpy.frombuffer(self.memory.pages, numpy.uint64)
 
     def commands(self):
         return {"introduce": self.introduce, "meet": self.meet_all, "fill": self.fill,
@@ -64,13 +64,13 @@ class BurstSide(Side):
 
     def wrong(self):
         """Blocks that do not hold what lies at their source."""
-        words = numpy.arange(self.block // 8, dtype=numpy.uint64)
+        held, words = self.words, numpy.arange(self.block // 8, dtype=numpy.uint64)
         found = 0
         for peer, sources, places in self.requests:
             for source, place in zip(sources.tolist(), places.tolist(), strict=True):
                 wanted = self._pattern(words + numpy.uint64(source // 8), peer + 1)
                 found += not numpy.array_equal(
-                    wanted, self.words[place // 8:(place + self.block) // 8])
+                    wanted, held[place // 8:(place + self.block) // 8])
         return found
 
 
@@ -106,8 +106,7 @@ class Weft(BurstSide):
 
 class Nixl(NixlSide, BurstSide):
     def __init__(self, name, length, backend, *parameters):
-        NixlSide.__init__(self, name, length, "host", backend, parameters_of(parameters), True)
-        self.words = numpy.frombuffer(self.memory.pages, numpy.uint64)
+        super().__init__(name, length, "host", backend, parameters_of(parameters), True)
 
     def introduce(self):
         return {"address": self.memory.address, "metadata": self.agent.get_agent_metadata().hex()}
@@ -133,12 +132,11 @@ class Nixl(NixlSide, BurstSide):
 class Mooncake(MooncakeSide, BurstSide):
     def __init__(self, name, length, protocol):
         del name
-        MooncakeSide.__init__(self, protocol, length)
+        super().__init__(protocol, length)
         self.threads = collections.defaultdict(lambda: ThreadPoolExecutor(1))
-        self.words = numpy.frombuffer(self.memory.pages, numpy.uint64)
 
     def introduce(self):
-        told = MooncakeSide.introduce(self)
+        told = super().introduce()
         return {"address": told["address"], "host": told["host"]}
 
     def met(self, address, host):

@@ -1,8 +1,18 @@
-"""Files that results are written to."""
+"""What a command tells meanwhile, and the files that results are written to."""
 
 import os
+import sys
 
 from children import Failed
+
+
+def tell(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def interrupt(*_):
+    """For signals that are to end a command as Ctrl-C does."""
+    raise KeyboardInterrupt
 
 
 def check_writable(paths):

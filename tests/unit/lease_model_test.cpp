@@ -92,21 +92,13 @@ class Wire final : public providers::Endpoint {
   }
   void complete(std::size_t index) {
     const Flight flight = flights[index];
-    flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
-    providers::Completion completion;
-    completion.ok = flight.ok;
-    completion.fabric_code = flight.ok ? 0 : 1;
-    flight.posted->handler->completed(*flight.posted, completion);
+    forget(index);
+    tell(flight, flight.ok);
   }
-
   /// The holder learns no more of it; it may land yet.
   void break_off(std::size_t index) {
-    Flight& flight = flights[index];
-    flight.stray = true;
-    providers::Completion completion;
-    completion.ok = false;
-    completion.fabric_code = 1;
-    flight.posted->handler->completed(*flight.posted, completion);
+    flights[index].stray = true;
+    tell(Flight(flights[index]), false);
   }
   void forget(std::size_t index) {
     flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
@@ -139,6 +131,13 @@ class Wire final : public providers::Endpoint {
     Wire& wire_;
     const std::uint64_t key_;
   };
+  static void tell(const Flight& flight, bool ok) {
+    providers::Completion completion;
+    completion.ok = ok;
+    completion.fabric_code = ok ? 0 : 1;
+    flight.posted->handler->completed(*flight.posted, completion);
+  }
+
   const bool keys_fence_;
   Capability record_;
   Blob nowhere_;
