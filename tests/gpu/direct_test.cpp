@@ -604,7 +604,11 @@ TEST_P(Direct, TransfersUnderWayWhenTheMemoryIsLostEnd) {
     }
     for (const Direction direction : both)
       EXPECT_EQ(field.expect_moved(direction, whole()).transport, TransportKind::bounce);
-    EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
+    // Where keys don't fence, bytes of a write that failed may still be on their way.
+    const Revoked revoked = must(field.grant.revoke(soon()));
+    EXPECT_TRUE(revoked == Revoked::quiescent || !keys_fence(field.pair.b));
+    if (revoked == Revoked::quarantined) must(reopen(field.pair.b));
+    EXPECT_TRUE(succeeds(field.remote.release(soon())));
   }
 }
 
