@@ -90,66 +90,66 @@ NicSet by_turns(const Topology& topology, const NicSet& nics) {
   return order;
 }
 
-/// Which NICs serve each of the GPUs, all GPUs at once.
-class GpuShares {
+/// Which NICs serve each device of a kind, all of them at once: of GPUs, or of drives.
+class Shares {
  public:
-  GpuShares(const Topology& topology, const NicSet& nics, const NicSet& missing)
-      : uses_(topology.nics.size()), shares_(topology.gpus.size()) {
-    for (const Gpu& gpu : topology.gpus)
-      ways_.push_back(ways_from(topology, {gpu.pci_switch, gpu.numa_node}));
+  Shares(const Topology& topology, const std::vector<Position>& devices, const NicSet& nics,
+         const NicSet& missing)
+      : uses_(topology.nics.size()), shares_(devices.size()) {
+    for (const Position& each : devices) ways_.push_back(ways_from(topology, each));
     std::vector<std::size_t> all(shares_.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
     serve(all, nics);
     if (missing.empty()) return;
     std::vector<std::size_t> unserved;
     std::fill(uses_.begin(), uses_.end(), 0U);
-    for (const std::size_t gpu : all) {
-      shares_[gpu] = without(shares_[gpu], missing);
-      count(shares_[gpu]);
-      if (shares_[gpu].empty()) unserved.push_back(gpu);
+    for (const std::size_t device : all) {
+      shares_[device] = without(shares_[device], missing);
+      count(shares_[device]);
+      if (shares_[device].empty()) unserved.push_back(device);
     }
     serve(unserved, without(nics, missing));
   }
 
-  const NicSet& of(std::size_t gpu) const { return shares_[gpu]; }
+  const NicSet& of(std::size_t device) const { return shares_[device]; }
 
  private:
-  /// GPUs with the same NICs near, in the same place, share them. Those with the fewest come first,
-  /// as they have no choice, and of those with the same ones the nearer, so that farther ones take
-  /// nothing from them.
-  void serve(const std::vector<std::size_t>& gpus, const NicSet& nics) {
+  /// Devices with the same NICs near, in the same place, share them. Those with the fewest come
+  /// first, as they have no choice, and of those with the same ones the nearer, so that farther
+  /// ones take nothing from them.
+  void serve(const std::vector<std::size_t>& devices, const NicSet& nics) {
     std::map<std::tuple<std::size_t, int, NicSet>, std::vector<std::size_t>> groups;
-    for (const std::size_t gpu : gpus) {
-      NicSet near = nearest(ways_[gpu], nics);
+    for (const std::size_t device : devices) {
+      NicSet near = nearest(ways_[device], nics);
       if (near.empty()) continue;
       // Switches further down come later in their list.
-      const int meeting = ways_[gpu][*best_of(ways_[gpu], nics)].meeting;
-      groups[{near.size(), -meeting, std::move(near)}].push_back(gpu);
+      const int meeting = ways_[device][*best_of(ways_[device], nics)].meeting;
+      groups[{near.size(), -meeting, std::move(near)}].push_back(device);
     }
     for (const auto& [key, group] : groups)
       share_out(least_used(std::get<NicSet>(key), group.size()), group);
   }
 
-  /// Those that serve the fewest GPUs so far, if there is one for each; else all.
-  NicSet least_used(const NicSet& nics, std::size_t gpus) const {
+  /// Those that serve the fewest devices so far, if there is one for each; else all.
+  NicSet least_used(const NicSet& nics, std::size_t devices) const {
     unsigned least = uses_[nics.front()];
     for (const std::size_t nic : nics) least = std::min(least, uses_[nic]);
     NicSet found;
     for (const std::size_t nic : nics)
       if (uses_[nic] == least) found.push_back(nic);
-    return found.size() >= gpus ? found : nics;
+    return found.size() >= devices ? found : nics;
   }
 
-  /// Each GPU gets as long a stretch of the NICs as each other; where they can't be divided evenly,
-  /// neighbours share the one in between.
-  void share_out(const NicSet& nics, const std::vector<std::size_t>& gpus) {
-    const std::size_t n = gpus.size();
+  /// Each device gets as long a stretch of the NICs as each other; where they can't be divided
+  /// evenly, neighbours share the one in between.
+  void share_out(const NicSet& nics, const std::vector<std::size_t>& devices) {
+    const std::size_t n = devices.size();
     for (std::size_t i = 0; i < n; ++i) {
       const std::size_t begin = i * nics.size() / n, end = ((i + 1) * nics.size() + n - 1) / n;
       const NicSet stretch(nics.begin() + static_cast<std::ptrdiff_t>(begin),
                            nics.begin() + static_cast<std::ptrdiff_t>(end));
-      shares_[gpus[i]] = carried(ways_[gpus[i]], stretch);
-      count(shares_[gpus[i]]);
+      shares_[devices[i]] = carried(ways_[devices[i]], stretch);
+      count(shares_[devices[i]]);
     }
   }
 
@@ -157,9 +157,9 @@ class GpuShares {
     for (const std::size_t nic : nics) ++uses_[nic];
   }
 
-  std::vector<std::vector<Way>> ways_;  // of each GPU, to each NIC
-  std::vector<unsigned> uses_;          // of each NIC: GPUs that it serves
-  std::vector<NicSet> shares_;          // of each GPU
+  std::vector<std::vector<Way>> ways_;  // of each device, to each NIC
+  std::vector<unsigned> uses_;          // of each NIC: devices that it serves
+  std::vector<NicSet> shares_;          // of each device
 };
 
 NicSet serving_node(const Topology& topology, int node, const NicSet& nics, const NicSet& missing) {
@@ -196,38 +196,61 @@ bool has_node(const Topology& topology, int id) {
                      [&](const NumaNode& each) { return each.id == id; });
 }
 
-/// The served memory, resolved: a GPU, a node, or memory anywhere.
+template <typename Device>
+std::vector<Position> positions_of(const std::vector<Device>& devices) {
+  std::vector<Position> positions;
+  for (const Device& each : devices) positions.push_back({each.pci_switch, each.numa_node});
+  return positions;
+}
+
+/// The device of that index; null if there is none.
+template <typename Device>
+const Device* at(const std::vector<Device>& devices, int index) {
+  return index >= 0 && static_cast<std::size_t>(index) < devices.size()
+             ? &devices[static_cast<std::size_t>(index)]
+             : nullptr;
+}
+
+/// The served memory, resolved: of a GPU, a drive's files, of a node, or memory anywhere.
 class Served {
  public:
   Served(const Topology& topology, const Place& place) : topology_(topology) {
-    if (place.device >= 0 && static_cast<std::size_t>(place.device) < topology.gpus.size()) {
-      gpu_ = place.device;
-      const Gpu& gpu = topology.gpus[static_cast<std::size_t>(gpu_)];
-      position_ = {gpu.pci_switch, gpu.numa_node};
-    } else if (place.device < 0 && has_node(topology, place.numa_node)) {
-      position_.numa_node = place.numa_node;
-    }
+    if (const Gpu* gpu = at(topology.gpus, place.device))
+      is_one_of(positions_of(topology.gpus), place.device, "GPU " + gpu->pci);
+    else if (const Drive* drive = at(topology.drives, place.drive))
+      is_one_of(positions_of(topology.drives), place.drive, "drive " + drive->name);
+    else if (place.device < 0 && place.drive < 0 && has_node(topology, place.numa_node))
+      is_of_node(place.numa_node);
   }
 
   const Position& position() const { return position_; }
+  const std::string& name() const { return name_; }
 
   NicSet nics(const NicSet& usable, const NicSet& missing) const {
-    if (gpu_ >= 0) return GpuShares(topology_, usable, missing).of(static_cast<std::size_t>(gpu_));
+    if (!alike_.empty()) return Shares(topology_, alike_, usable, missing).of(index_);
     if (position_.numa_node >= 0)
       return serving_node(topology_, position_.numa_node, usable, missing);
     return serving_all_nodes(topology_, usable, missing);
   }
 
-  std::string name() const {
-    if (gpu_ >= 0) return "GPU " + topology_.gpus[static_cast<std::size_t>(gpu_)].pci;
-    if (position_.numa_node >= 0) return fmt::format("memory of node {}", position_.numa_node);
-    return "memory whose node is not known";
+ private:
+  void is_one_of(std::vector<Position> alike, int index, std::string name) {
+    alike_ = std::move(alike);
+    index_ = static_cast<std::size_t>(index);
+    position_ = alike_[index_];
+    name_ = std::move(name);
   }
 
- private:
+  void is_of_node(int node) {
+    position_.numa_node = node;
+    name_ = fmt::format("memory of node {}", node);
+  }
+
   const Topology& topology_;
-  int gpu_ = -1;
+  std::vector<Position> alike_;  // of all devices that it shares the NICs with
+  std::size_t index_ = 0;        // its own among them
   Position position_;
+  std::string name_ = "memory whose node is not known";
 };
 
 std::string reason_for(const Topology& topology, const Served& served, const Affinity& chosen) {

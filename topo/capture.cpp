@@ -21,6 +21,7 @@ constexpr std::array harmless = {
     std::string_view("GPUVendor"),    std::string_view("GPUModel"),
     std::string_view("OSName"),       std::string_view("OSRelease"),
     std::string_view("Architecture"), std::string_view("hwlocVersion"),
+    std::string_view("Model"),        std::string_view("Size"),
 };
 
 bool is_harmless(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <weft/topology.hpp>
 
 #include "topo/devices.hpp"
+#include "topo/drive.hpp"
 #include "topo/kernel.hpp"
 #include "topo/os_device.hpp"
 #include "topo/pci_tree.hpp"
@@ -38,6 +39,16 @@ Objects os_devices(const hwloc_obj& object, hwloc_obj_osdev_type_t wanted) {
   return found;
 }
 
+/// Those whose files stay: no tapes, and no media that people take out.
+Objects drives_of(const hwloc_obj& device) {
+  Objects found = os_devices(device, HWLOC_OBJ_OSDEV_BLOCK);
+  std::erase_if(found, [](hwloc_obj_t each) {
+    const std::string_view kind = each->subtype != nullptr ? each->subtype : "";
+    return kind == "Tape" || kind == "Removable Media Device";
+  });
+  return found;
+}
+
 bool is_nic(const hwloc_obj& device) {
   return is_efa(ids_of(device)) || !os_devices(device, HWLOC_OBJ_OSDEV_OPENFABRICS).empty() ||
          !os_devices(device, HWLOC_OBJ_OSDEV_NETWORK).empty();
@@ -47,7 +58,7 @@ Objects pci_devices(hwloc_topology* machine) {
   Objects found;
   for (hwloc_obj_t each = hwloc_get_next_pcidev(machine, nullptr); each != nullptr;
        each = hwloc_get_next_pcidev(machine, each))
-    if (is_gpu(ids_of(*each)) || is_nic(*each)) found.push_back(each);
+    if (is_gpu(ids_of(*each)) || is_nic(*each) || !drives_of(*each).empty()) found.push_back(each);
   std::sort(found.begin(), found.end(), [](hwloc_obj_t a, hwloc_obj_t b) {
     return address_of(a->attr->pcidev) < address_of(b->attr->pcidev);
   });
@@ -126,8 +137,9 @@ class Reader {
     for (const hwloc_obj_t each : devices) {
       if (is_gpu(ids_of(*each)))
         add_gpu(*each, tree);
-      else
+      else if (is_nic(*each))
         add_nics_of(*each, tree);
+      add_drives_of(*each, tree);
     }
     add_nics_beside_pci();
     if (live_) add_software_rdma();
@@ -188,6 +200,20 @@ class Reader {
       named.down = is_down(*each, live_);
     }
     if (rdma.empty() && interfaces.empty()) result_.nics.push_back(std::move(nic));
+  }
+
+  void add_drives_of(const hwloc_obj& device, const PciTree& tree) {
+    for (const hwloc_obj_t each : drives_of(device)) {
+      Drive drive;
+      drive.name = name_of_drive(each->name);
+      drive.pci = text_of(address_of(device.attr->pcidev));
+      if (const char* model = info_of(*each, "Model")) drive.model = model;
+      drive.bytes = bytes_of_drive(*each);
+      drive.pci_switch = tree.switch_of(device);
+      drive.numa_node = numa_node_of(device);
+      drive.link_gbps = tree.link_of(device);
+      result_.drives.push_back(std::move(drive));
+    }
   }
 
   /// Such as those of virtual machines on Azure, which are on another bus.

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "topo/hwloc.hpp"
@@ -16,6 +19,9 @@ namespace {
 constexpr const char* gbps_info = "LinkGbps";
 constexpr const char* state_info = "LinkState";
 constexpr std::string_view down_state = "down";
+
+// Files may say anything.
+constexpr std::uint64_t most_kib = std::numeric_limits<std::uint64_t>::max() >> 10;
 
 bool is_rdma(const hwloc_obj& os_device) {
   return number_of(os_device.attr->osdev.type) == HWLOC_OBJ_OSDEV_OPENFABRICS;
@@ -71,6 +77,13 @@ bool is_down(const hwloc_obj& os_device, bool live) {
 
 bool is_port_state(std::string_view name) {
   return name.starts_with("Port") && name.ends_with("State");  // "Port1State"
+}
+
+std::uint64_t bytes_of_drive(const hwloc_obj& os_device) {
+  const char* told = info_of(os_device, "Size");  // in KiB
+  std::uint64_t kib = 0;                          // also where it is no number
+  if (told != nullptr) std::from_chars(told, told + std::strlen(told), kib);
+  return kib > most_kib ? 0 : kib << 10;
 }
 
 void note_state(hwloc_obj& os_device) {

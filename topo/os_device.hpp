@@ -1,7 +1,11 @@
-// What is told of a network device of the operating system: by a file, or by this machine's kernel.
+// What is told of a network device or drive of the operating system: by a file, or by this
+// machine's kernel.
 #pragma once
 
 #include <hwloc.h>
+
+#include <cstdint>
+#include <string_view>
 
 #include "topo/devices.hpp"
 
@@ -17,6 +21,9 @@ bool is_down(const hwloc_obj& os_device, bool live);
 
 /// Whether an info of this name is a port's state, as hwloc has it.
 bool is_port_state(std::string_view name);
+
+/// Of a drive; 0: unknown.
+std::uint64_t bytes_of_drive(const hwloc_obj& os_device);
 
 /// Notes what the kernel tells of it, for a file.
 void note_state(hwloc_obj& os_device);

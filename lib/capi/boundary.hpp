@@ -146,7 +146,7 @@ Result<Policy> policy_of(const char* name, const char* text);
 Result<TransferOptions> from_c(const weft_transfer_options& options);
 
 inline weft_place to_c(const Place& place) {
-  return {static_cast<std::int32_t>(place.kind), place.numa_node, place.device};
+  return {static_cast<std::int32_t>(place.kind), place.numa_node, place.device, place.drive};
 }
 
 }  // namespace weft::capi

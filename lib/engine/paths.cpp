@@ -54,6 +54,9 @@ Result<void> check_place(const Place& place, const Topology& topology) {
   if (place.device < -1 || place.device >= static_cast<int>(topology.gpus.size()))
     return fail(Code::not_found, fmt::format("there is no GPU {}: this machine has {}",
                                              place.device, topology.gpus.size()));
+  if (place.drive < -1 || place.drive >= static_cast<int>(topology.drives.size()))
+    return fail(Code::not_found, fmt::format("there is no drive {}: this machine has {}",
+                                             place.drive, topology.drives.size()));
   const auto is_it = [&](const NumaNode& node) { return node.id == place.numa_node; };
   if (place.numa_node != -1 && std::none_of(topology.nodes.begin(), topology.nodes.end(), is_it))
     return fail(Code::not_found, fmt::format("there is no NUMA node {}", place.numa_node));

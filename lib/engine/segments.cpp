@@ -117,11 +117,16 @@ Result<Place> Segments::locate_on(const Device& gpu, const Memory& memory) const
 }
 
 /// At the drive: it is there that its bytes come from.
-Place Segments::locate_file(const Disk& disk, const Allocation& allocation) {
+Place Segments::locate_file(const Disk& disk, const Allocation& allocation) const {
   const auto file = disk.find(allocation.address());
   Place place;
   place.kind = file && file->direct() ? MemoryKind::file : MemoryKind::buffered_file;
-  place.numa_node = topo::numa_node_of_drive(disk.number());
+  const topo::DrivePlace lies = topo::place_of_drive(disk.number());
+  const Topology& topology = rails_.locality().topology();
+  place.drive = topo::find_drive(topology, lies.name);
+  place.numa_node = lies.numa_node;
+  if (place.drive >= 0 && place.numa_node < 0)
+    place.numa_node = topology.drives[static_cast<std::size_t>(place.drive)].numa_node;
   return place;
 }
 

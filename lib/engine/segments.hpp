@@ -43,7 +43,7 @@ class Segments {
   Result<Place> locate(const Memory& memory, const Allocation& allocation,
                        const Device& device) const;
   Result<Place> locate_on(const Device& gpu, const Memory& memory) const;
-  static Place locate_file(const Disk& disk, const Allocation& allocation);
+  Place locate_file(const Disk& disk, const Allocation& allocation) const;
   Result<void> prepare_staging(const Device& device, Rail& rail);
   Result<void> serve_by_rails(SegmentState& segment, std::uint64_t page_bytes);
   Result<void> let_serve(Rail& rail, SegmentState& segment);

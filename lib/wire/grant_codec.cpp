@@ -131,12 +131,12 @@ Blob encode_grant(const GrantDescription& grant) {
   const auto bounced_list = builder.CreateVector(bounced);
   const auto reason_list = reasons.empty() ? 0 : builder.CreateVector(reasons);
   wire::FinishGrantBuffer(
-      builder,
-      wire::CreateGrant(builder, version, engine, grant.incarnation, address, grant.segment,
-                        grant.segment_size, static_cast<std::uint8_t>(grant.place.kind),
-                        grant.place.numa_node, grant.place.device,
-                        static_cast<std::uint8_t>(grant.rights), lease, range_list,
-                        grant.extent_bytes, key_list, bounced_list, reason_list));
+      builder, wire::CreateGrant(builder, version, engine, grant.incarnation, address,
+                                 grant.segment, grant.segment_size,
+                                 static_cast<std::uint8_t>(grant.place.kind), grant.place.numa_node,
+                                 grant.place.device, static_cast<std::uint8_t>(grant.rights), lease,
+                                 range_list, grant.extent_bytes, key_list, bounced_list,
+                                 reason_list, grant.place.drive));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return Blob(begin, begin + builder.GetSize());
 }
@@ -166,7 +166,8 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   if (wire.address() != nullptr) grant.address = wire.address()->str();
   grant.segment = wire.segment();
   grant.segment_size = wire.segment_size();
-  grant.place = {static_cast<MemoryKind>(wire.memory_kind()), wire.numa_node(), wire.device()};
+  grant.place = {static_cast<MemoryKind>(wire.memory_kind()), wire.numa_node(), wire.device(),
+                 wire.drive()};
   grant.rights = static_cast<Rights>(wire.rights());
   grant.lease = wire.lease()->id();
   grant.ttl = ttl_from(wire.lease()->ttl_ns());

@@ -30,5 +30,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   for (const NumaNode& node : machine->nodes) look_at({MemoryKind::host, node.id, -1});
   for (std::size_t gpu = 0; gpu < machine->gpus.size(); ++gpu)
     look_at({MemoryKind::device, -1, static_cast<int>(gpu)});
+  for (std::size_t drive = 0; drive < machine->drives.size(); ++drive)
+    look_at({MemoryKind::file, -1, -1, static_cast<int>(drive)});
   return 0;
 }

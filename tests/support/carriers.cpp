@@ -12,14 +12,6 @@ std::map<std::string, std::string> nics_of(const Engine& engine) {
   return nics;
 }
 
-/// From the transfer's ledger.
-Carried bytes_by_nic(const Engine& engine, const Transfer& transfer) {
-  const auto nics = nics_of(engine);
-  Carried bytes;
-  for (const auto& share : transfer.report().rails) bytes[nics.at(share.rail)] += share.bytes;
-  return bytes;
-}
-
 std::uint64_t sum(const Carried& bytes) {
   return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0},
                          [](std::uint64_t all, const auto& each) { return all + each.second; });
@@ -32,6 +24,13 @@ std::set<std::string> opened(const Config& config) {
   std::set<std::string> names;
   for (const auto& [rail, nic] : nics_of(engine)) names.insert(nic);
   return names;
+}
+
+Carried bytes_by_nic(const Engine& engine, const Transfer& transfer) {
+  const auto nics = nics_of(engine);
+  Carried bytes;
+  for (const auto& share : transfer.report().rails) bytes[nics.at(share.rail)] += share.bytes;
+  return bytes;
 }
 
 Carried moved(Couple& pair, const Memory& local, const Memory& remote) {

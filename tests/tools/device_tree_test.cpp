@@ -10,7 +10,8 @@ namespace {
 
 /// "machine(node0(nic0 switch0(…)) …)".
 std::string written(const Branch& branch) {
-  const char* kinds[] = {"machine", "package", "node", "elsewhere", "switch", "gpu", "nic"};
+  const char* kinds[] = {"machine", "package", "node", "elsewhere",
+                         "switch",  "gpu",     "nic",  "drive"};
   std::string below;
   for (const Branch& each : branch.below) below += (below.empty() ? "" : " ") + written(each);
   const char* kind = kinds[static_cast<int>(branch.part)];
@@ -20,8 +21,8 @@ std::string written(const Branch& branch) {
 
 TEST(DeviceTree, HoldsEachPartOnce) {
   EXPECT_EQ(written(device_tree(small_machine())),
-            "machine0(node0(nic0 switch0(switch1(gpu0 nic1 nic2))) "
-            "node1(switch2(switch3(gpu1 nic3 nic4))))");
+            "machine0(node0(nic0 switch0(switch1(gpu0 nic1 nic2 drive0))) "
+            "node1(switch2(switch3(gpu1 nic3 nic4 drive1))))");
 }
 
 TEST(DeviceTree, WhatHasNoNodeIsElsewhere) {
@@ -29,8 +30,8 @@ TEST(DeviceTree, WhatHasNoNodeIsElsewhere) {
   machine.nics[0].numa_node = -1;
   machine.switches[2].numa_node = 7;  // There is no such node.
   EXPECT_EQ(written(device_tree(machine)),
-            "machine0(node0(switch0(switch1(gpu0 nic1 nic2))) node1 "
-            "elsewhere0(nic0 switch2(switch3(gpu1 nic3 nic4))))");
+            "machine0(node0(switch0(switch1(gpu0 nic1 nic2 drive0))) node1 "
+            "elsewhere0(nic0 switch2(switch3(gpu1 nic3 nic4 drive1))))");
 }
 
 TEST(DeviceTree, NodesOfOnePackageAreTogether) {

@@ -1,4 +1,4 @@
-// A machine made by hand: two nodes, and below each a switch with a GPU and two NICs.
+// A machine made by hand: two nodes, and below each a switch with a GPU, two NICs and a drive.
 #pragma once
 
 #include <weft/topology.hpp>
@@ -20,6 +20,8 @@ inline Topology small_machine() {
                {NicKind::efa, "rdmap20s0", "", "0000:14:00.0", 1, 0, 100},
                {NicKind::efa, "rdmap35s0", "", "0000:23:00.0", 3, 1, 100},
                {NicKind::efa, "rdmap36s0", "", "0000:24:00.0", 3, 1, 100}};
+  made.drives = {{"nvme0n1", "0000:15:00.0", "A drive", std::uint64_t{3} << 30, 1, 0, 63},
+                 {"nvme1n1", "0000:25:00.0", "", 0, 3, 1, 0}};
   made.unplaced = {{"lo", "it is no device"}};
   return made;
 }
@@ -33,6 +35,7 @@ inline Topology hostile_machine() {
   for (PciSwitch& each : made.switches) each.pci = hostile;
   for (Gpu& each : made.gpus) each.pci = each.name = hostile;
   for (Nic& each : made.nics) each.pci = each.name = each.interface = hostile;
+  for (Drive& each : made.drives) each.pci = each.name = each.model = hostile;
   for (Unplaced& each : made.unplaced) each.name = each.reason = hostile;
   return made;
 }

@@ -38,13 +38,34 @@ bool has_control(const std::string& text) {
 
 TEST(TopologyJson, HasItsKeysInOrder) {
   const Json json = to_json(examine(small_machine()));
-  EXPECT_EQ(keys(json), (Names{"numa", "gpus", "nics", "unplaced", "networks", "switches"}));
+  EXPECT_EQ(keys(json),
+            (Names{"numa", "gpus", "nics", "unplaced", "networks", "switches", "drives"}));
   EXPECT_EQ(keys(json["numa"][0]),
             (Names{"id", "package", "bytes", "distances", "nics", "reason"}));
   EXPECT_EQ(keys(json["gpus"][0]),
             (Names{"pci", "name", "numa", "nics", "switch", "link_gbps", "reason", "order"}));
   EXPECT_EQ(keys(json["nics"][0]), (Names{"name", "pci", "numa", "gbps", "gpus", "kind",
                                           "interface", "switch", "link_gbps", "down"}));
+  EXPECT_EQ(keys(json["drives"][0]), (Names{"name", "pci", "numa", "nics", "model", "bytes",
+                                            "switch", "link_gbps", "reason", "order"}));
+}
+
+TEST(TopologyJson, SaysWhereDrivesAre) {
+  Json json = to_json(examine(small_machine()))["drives"];
+  ASSERT_EQ(json.size(), 2U);
+  for (Json& each : json) each.erase("order");
+  EXPECT_EQ(json[0], (Json{{"name", "nvme0n1"},
+                           {"pci", "0000:15:00.0"},
+                           {"numa", 0},
+                           {"nics", {"rdmap19s0", "rdmap20s0"}},
+                           {"model", "A drive"},
+                           {"bytes", 3221225472},
+                           {"switch", "0000:11:00.0"},
+                           {"link_gbps", 63.0},
+                           {"reason", "below one switch with drive nvme0n1"}}));
+  EXPECT_EQ(json[1]["nics"], (Json{"rdmap35s0", "rdmap36s0"}));
+  for (const char* unknown : {"model", "bytes", "link_gbps"})
+    EXPECT_TRUE(json[1][unknown].is_null()) << unknown;
 }
 
 TEST(TopologyJson, SaysWhoServesWhom) {
@@ -90,13 +111,15 @@ TEST(TopologyText, DrawsTheTree) {
             "│     └─ switch 0000:11:00.0, up 252 Gb/s\n"
             "│        ├─ GPU 0  0000:12:00.0  GH100 [H100], PCIe 504 Gb/s\n"
             "│        ├─ NIC rdmap19s0  0000:13:00.0  efa, 100 Gb/s\n"
-            "│        └─ NIC rdmap20s0  0000:14:00.0  efa, 100 Gb/s\n"
+            "│        ├─ NIC rdmap20s0  0000:14:00.0  efa, 100 Gb/s\n"
+            "│        └─ drive nvme0n1  0000:15:00.0  A drive, 3.00 GiB, PCIe 63 Gb/s\n"
             "└─ NUMA node 1, socket 1, 64.00 GiB, distances 21 10\n"
             "   └─ root complex 0000:[20-2f]\n"
             "      └─ switch 0000:21:00.0, up 252 Gb/s\n"
             "         ├─ GPU 1  0000:22:00.0  GH100 [H100], PCIe 504 Gb/s\n"
             "         ├─ NIC rdmap35s0  0000:23:00.0  efa, 100 Gb/s\n"
-            "         └─ NIC rdmap36s0  0000:24:00.0  efa, 100 Gb/s\n");
+            "         ├─ NIC rdmap36s0  0000:24:00.0  efa, 100 Gb/s\n"
+            "         └─ drive nvme1n1  0000:25:00.0\n");
 }
 
 TEST(TopologyText, SaysWhatToThinkOfNarrowUplinks) {
@@ -135,7 +158,8 @@ TEST(TopologyText, SaysWhichNicsAreDown) {
 TEST(TopologyText, SaysWhoServesWhomAndWhatIsLeft) {
   const std::string text = serving_text(examine(small_machine()));
   for (const char* words : {"0  0000:12:00.0", "2 x 100 Gb/s", "rdmap35s0 rdmap36s0", "node 1",
-                            "not used by preference: eth0", "lo", "it is no device"})
+                            "not used by preference: eth0", "lo", "it is no device",
+                            "files on drive", "1  nvme1n1", "below one switch with drive nvme1n1"})
     EXPECT_NE(text.find(words), std::string::npos) << words << "\n" << text;
 }
 
@@ -174,8 +198,9 @@ TEST(NicPairing, GivesEachSideItsShares) {
 
 TEST(TopologyDot, NamesEachDeviceOnce) {
   const std::string graph = to_dot(examine(small_machine()));
-  for (const char* words : {"gpu0 [label=", "gpu1 [label=", "unused_node0 [label=", "nic4 [label=",
-                            "<B>GPU 1</B>", "252 Gb/s", "504 Gb/s", "distance\\n21"}) {
+  for (const char* words :
+       {"gpu0 [label=", "gpu1 [label=", "unused_node0 [label=", "nic4 [label=", "<B>GPU 1</B>",
+        "drive1 [label=", "252 Gb/s", "504 Gb/s", "distance\\n21"}) {
     const std::size_t first = graph.find(words);
     EXPECT_NE(first, std::string::npos) << words << "\n" << graph;
   }
@@ -218,6 +243,7 @@ TEST(Graphviz, DrawsWhatHasNoName) {
   for (PciSwitch& each : machine.switches) each.pci.clear();
   for (Gpu& each : machine.gpus) each.pci.clear(), each.name.clear();
   for (Nic& each : machine.nics) each.pci.clear(), each.name.clear();
+  for (Drive& each : machine.drives) each.pci.clear(), each.name.clear();
   const auto picture = render(to_dot(examine(machine)), "svg");
   EXPECT_TRUE(picture || picture.error().code() == Code::not_found) << picture.error().message();
 }

@@ -96,12 +96,50 @@ TEST(Affinity, AGpuWithoutNicsTakesNoneFromThoseThatHaveTheirOwn) {
   EXPECT_FALSE(serving_gpu(topology, 0).empty());
 }
 
+/// With two drives on the first switch, and one on the other.
+Topology with_drives() {
+  Topology topology = two_switches();
+  topology.drives = {{"nvme0n1", "0000:01:03.0", "", 0, 1, 0, 60},
+                     {"nvme1n1", "0000:01:04.0", "", 0, 1, 0, 60},
+                     {"nvme2n1", "0000:11:03.0", "", 0, 3, 1, 60}};
+  return topology;
+}
+
+std::vector<std::size_t> serving_drive(const Topology& topology, int drive,
+                                       const std::vector<std::size_t>& missing = {}) {
+  return serving(
+      affinity(topology, {MemoryKind::file, -1, -1, drive}, preferred_nics(topology), missing));
+}
+
+TEST(Affinity, DrivesShareTheNicsOfTheirSwitch) {
+  const Topology topology = with_drives();
+  EXPECT_THAT(serving_drive(topology, 0), ElementsAre(0));
+  EXPECT_THAT(serving_drive(topology, 1), ElementsAre(1));
+  EXPECT_THAT(serving_drive(topology, 2), ElementsAre(2, 3));
+  EXPECT_THAT(serving_drive(topology, 2, {2, 3}), ElementsAre(0, 1));
+}
+
+TEST(Affinity, DrivesTakeNothingFromGpus) {
+  const Topology topology = with_drives();
+  EXPECT_THAT(serving_gpu(topology, 0), ElementsAre(0, 1));
+  EXPECT_THAT(serving_gpu(topology, 1), ElementsAre(2, 3));
+}
+
+TEST(Affinity, FilesOnSeveralDrivesOfANodeAreServedByItsNics) {
+  const Topology topology = with_drives();
+  const auto nics = preferred_nics(topology);
+  EXPECT_THAT(serving(affinity(topology, {MemoryKind::file, 1, -1, -1}, nics)), ElementsAre(2, 3));
+  EXPECT_THAT(affinity(topology, {MemoryKind::file, -1, -1, 2}, nics).reason,
+              testing::HasSubstr("below one switch with drive nvme2n1"));
+}
+
 TEST(Affinity, EveryChoiceHasAReason) {
   const Topology topology = two_switches();
   const auto nics = preferred_nics(topology);
-  for (const Place& place : {Place{MemoryKind::host, -1, -1}, Place{MemoryKind::host, 0, -1},
-                             Place{MemoryKind::host, 9, -1}, Place{MemoryKind::device, -1, 0},
-                             Place{MemoryKind::device, -1, 9}}) {
+  for (const Place& place :
+       {Place{MemoryKind::host, -1, -1}, Place{MemoryKind::host, 0, -1},
+        Place{MemoryKind::host, 9, -1}, Place{MemoryKind::device, -1, 0},
+        Place{MemoryKind::device, -1, 9}, Place{MemoryKind::file, -1, -1, 9}}) {
     EXPECT_NE(affinity(topology, place, nics).reason, "");
     EXPECT_NE(affinity(topology, place, {}).reason, "");
   }

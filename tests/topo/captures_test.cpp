@@ -116,6 +116,30 @@ TEST(Captures, SocketsInGroupsKeepTheirPlaces) {
             "node 0 mlx5_0\nnode 1 mlx5_0 mlx5_1\nnode 2 mlx5_1\nnode 3 mlx5_0 mlx5_1\n");
 }
 
+/// A line for each drive, with the NICs that serve its files.
+std::string drives_of(const Topology& topology) {
+  std::string text;
+  for (std::size_t at = 0; at < topology.drives.size(); ++at) {
+    const Drive& drive = topology.drives[at];
+    text += fmt::format("{} {} '{}' {} node {}:", drive.name, drive.pci.substr(5, 5), drive.model,
+                        drive.bytes, drive.numa_node) +
+            served_by(topology, {MemoryKind::file, -1, -1, static_cast<int>(at)});
+  }
+  return text;
+}
+
+// sda is as near to mlx5_0, which has others to serve. nvme0n1 has two ports; nvme3n1 might have,
+// and uses one. What holds a medium or a tape is no drive, nor is what is not on the PCI bus.
+TEST(Captures, DrivesHavePlaces) {
+  EXPECT_EQ(drives_of(load(path_of("drives"))),
+            "sda 00:17 '' 0 node 0: mlx5_1\n"
+            "nvme1n1 14:00 'A drive of two namespaces' 3840755982336 node 0: mlx5_0\n"
+            "nvme1n2 14:00 'A drive of two namespaces' 1073741824 node 0: mlx5_0\n"
+            "nvme0n1 81:00 '' 0 node 1: mlx5_2\n"
+            "nvme3n1 82:00 '' 0 node 1: mlx5_2\n"
+            "nvme0n1 83:00 '' 0 node 1: mlx5_2\n");
+}
+
 TEST(Captures, CommentsAreNoReasonToRefuse) {
   EXPECT_EQ(answers_of("comments-before-document"), "11:00 rdmap18s0\nnode 0 rdmap18s0\n");
   const std::string licence = "<!-- A licence, with <topology version=\"9\"> and > in it -->";

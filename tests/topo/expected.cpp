@@ -29,6 +29,11 @@ bool is_nic(const Function& function) {
                      [](const OsDevice& each) { return each.kind != Kind::disk; });
 }
 
+bool has_drive(const Function& function) {
+  return std::any_of(function.devices.begin(), function.devices.end(),
+                     [](const OsDevice& each) { return each.kind == Kind::disk; });
+}
+
 double usual_gbps(const std::string& ids) {
   const std::map<std::string, double> known = {
       {"1d0f:efa0", 100}, {"1d0f:efa1", 100}, {"1d0f:efa2", 200}, {"1d0f:efa3", 400}};
@@ -71,6 +76,9 @@ class Walk {
     std::sort(topology_.nics.begin(), topology_.nics.end(), [](const Nic& a, const Nic& b) {
       return std::tie(a.pci, a.name) < std::tie(b.pci, b.name);
     });
+    std::sort(topology_.drives.begin(), topology_.drives.end(), [](const Drive& a, const Drive& b) {
+      return std::tie(a.pci, a.name) < std::tie(b.pci, b.name);
+    });
     const auto before = static_cast<std::ptrdiff_t>(topology_.nics.size());
     for (const OsDevice& each : machine.beside_pci)
       topology_.nics.push_back({each.kind == Kind::rdma ? NicKind::rdma : NicKind::network,
@@ -84,7 +92,8 @@ class Walk {
 
  private:
   static bool matters(const Function& at) {
-    return is_gpu(at) || is_nic(at) || std::any_of(at.below.begin(), at.below.end(), matters);
+    return is_gpu(at) || is_nic(at) || has_drive(at) ||
+           std::any_of(at.below.begin(), at.below.end(), matters);
   }
 
   void visit_root(const Function& root, int node) {
@@ -117,6 +126,9 @@ class Walk {
     } else if (is_nic(at)) {
       add_nic(at, above, node, link);
     }
+    for (const OsDevice& each : at.devices)
+      if (each.kind == Kind::disk)
+        topology_.drives.push_back({each.name, at.pci, "", 0, above, node, link});
     const auto below = sorted(at);
     if (below.size() > 1) {
       topology_.switches.push_back({at.pci, above, node, link});
@@ -171,6 +183,10 @@ std::string text_of(const Topology& topology) {
     text += fmt::format("NIC {} ({}, {}, {}) below {}, node {}, {:.1f} Gb/s, link {:.1f} Gb/s{}\n",
                         each.name, each.interface, each.pci, to_string(each.kind), each.pci_switch,
                         each.numa_node, each.gbps, each.link_gbps, each.down ? ", down" : "");
+  for (const Drive& each : topology.drives)
+    text += fmt::format("drive {} ({}, {}, {} bytes) below {}, node {}, link {:.1f} Gb/s\n",
+                        each.name, each.pci, each.model, each.bytes, each.pci_switch,
+                        each.numa_node, each.link_gbps);
   for (const Unplaced& each : topology.unplaced)
     text += fmt::format("{} has no place: {}\n", each.name, each.reason);
   return text;

@@ -7,6 +7,7 @@
 
 #include "hwloc_xml.hpp"
 #include "machines.hpp"
+#include "topo/drive.hpp"
 
 namespace weft::core {
 namespace {
@@ -73,6 +74,22 @@ TEST(Locality, TheNarrowestPartOfTheWayCounts) {
   record.gbps = 0;
   here.add_rail(record, RailKind());
   EXPECT_EQ(here.gbps_between(2, Place{}), 0);
+}
+
+TEST(Locality, FilesAreServedByTheRailsNearTheirDrive) {
+  Locality here = look("p4d", {});
+  const auto& topology = here.topology();
+  for (const char* nic : {"rdmap16s27", "rdmap144s27", "rdmap160s27"}) {
+    Capability record;
+    record.domain = nic;
+    here.add_rail(record, RailKind());
+  }
+  const auto serving = [&](const char* drive) {
+    return here.serving({MemoryKind::file, -1, -1, topo::find_drive(topology, drive)});
+  };
+  EXPECT_THAT(serving("nvme144n1"), testing::ElementsAre(1U));
+  EXPECT_THAT(serving("nvme160n1"), testing::ElementsAre(2U));
+  EXPECT_THAT(serving("nvme32n1"), testing::ElementsAre(0U)) << "its own NIC was not opened";
 }
 
 TEST(Locality, ARailThatOpensIsUpWhateverItsPortWasBefore) {

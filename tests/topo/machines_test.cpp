@@ -14,6 +14,7 @@
 #include "expected.hpp"
 #include "hwloc_xml.hpp"
 #include "random_machine.hpp"
+#include "topo/drive.hpp"
 
 namespace weft::facts {
 namespace {
@@ -142,6 +143,25 @@ TEST_P(KnownMachine, IsTheSameHoweverItIsListed) {
   const std::string usual = text_of(loaded(given));
   for (std::uint64_t seed = 1; seed <= 5; ++seed)
     EXPECT_EQ(text_of(loaded(shuffled(given, seed))), usual) << "shuffled by " << seed;
+}
+
+TEST(KnownMachines, FilesAreServedByTheNearestNicsOfTheirDrive) {
+  const struct {
+    const char *name, *drive;
+    std::vector<std::string> nics;
+  } drives[] = {
+      {"p4d", "nvme32n1", {"rdmap32s27"}},
+      {"p4d", "nvme160n1", {"rdmap160s27"}},
+      {"p5", "nvme84n1", {"rdmap79s0", "rdmap80s0", "rdmap81s0", "rdmap82s0"}},
+      {"p5", "nvme203n1", {"rdmap198s0", "rdmap199s0", "rdmap200s0", "rdmap201s0"}},
+  };
+  for (const auto& each : drives) {
+    SCOPED_TRACE(each.drive);
+    const Topology topology = loaded(machine(each.name));
+    const int drive = topo::find_drive(topology, each.drive);
+    ASSERT_GE(drive, 0);
+    EXPECT_EQ(serving(topology, {MemoryKind::file, -1, -1, drive}), each.nics);
+  }
 }
 
 TEST(KnownMachines, HostMemoryIsServedByWhatItsNodeCanCarry) {

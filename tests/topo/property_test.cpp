@@ -23,12 +23,14 @@ constexpr std::uint64_t machines_as_xml = providers::sanitized ? 60 : 300;
 
 using Nics = std::vector<std::size_t>;
 
-/// Everything that can be served: GPUs, nodes, memory anywhere.
+/// Everything that can be served: GPUs, drives, nodes, memory anywhere.
 std::vector<Place> places_of(const Topology& topology) {
   std::vector<Place> places = {{MemoryKind::host, -1, -1}};
   for (const NumaNode& node : topology.nodes) places.push_back({MemoryKind::host, node.id, -1});
   for (std::size_t i = 0; i < topology.gpus.size(); ++i)
     places.push_back({MemoryKind::device, -1, static_cast<int>(i)});
+  for (std::size_t i = 0; i < topology.drives.size(); ++i)
+    places.push_back({MemoryKind::file, -1, -1, static_cast<int>(i)});
   return places;
 }
 
@@ -182,7 +184,8 @@ void expect_loss_is_local(const Topology& topology, const Place& place, const Ni
   }
   const auto say = [&] {
     return testing::Message() << "node " << place.numa_node << ", device " << place.device
-                              << ", without NICs " << testing::PrintToString(lost);
+                              << ", drive " << place.drive << ", without NICs "
+                              << testing::PrintToString(lost);
   };
   EXPECT_EQ(left.empty(), lost.size() == nics.size()) << say();
   EXPECT_TRUE(std::includes(left.begin(), left.end(), kept.begin(), kept.end())) << say();

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <deque>
@@ -13,7 +12,6 @@
 
 #include "folder.hpp"
 #include "pattern.hpp"
-#include "topo/drive.hpp"
 
 namespace weft::core::test::file_queue_tests {
 namespace {
@@ -257,18 +255,6 @@ TEST(IoChannels, CarryOutWhatIsBegun) {
     EXPECT_EQ(bytes[0], std::byte{'3'});
     close(fd);
   }
-}
-
-TEST(Drives, HaveTheNodeOfTheNearestDeviceThatTells) {
-  const Folder folder;
-  namespace fs = std::filesystem;
-  const fs::path controller = folder.at("devices/pci0000:00/0000:00:04.0");
-  fs::create_directories(controller / "nvme/nvme0/nvme0n1/nvme0n1p1");
-  std::ofstream(controller / "numa_node") << "1\n";
-  fs::create_directories(folder.at("dev/block"));
-  fs::create_symlink(controller / "nvme/nvme0/nvme0n1/nvme0n1p1", folder.at("dev/block/259:1"));
-  EXPECT_EQ(topo::numa_node_of_drive(makedev(259, 1), folder.at("")), 1);
-  EXPECT_EQ(topo::numa_node_of_drive(makedev(0, 35), folder.at("")), -1) << "there is no device";
 }
 
 }  // namespace

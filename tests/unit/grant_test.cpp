@@ -103,7 +103,7 @@ GrantDescription description() {
   grant.address = "[::1]:7000";
   grant.segment = 17;
   grant.segment_size = std::uint64_t{1} << 40;
-  grant.place = {MemoryKind::device, 1, 3};
+  grant.place = {MemoryKind::device, 1, 3, 5};
   grant.rights = Rights::read_write;
   grant.lease = most;
   grant.ttl = 5s;
@@ -130,6 +130,7 @@ TEST(GrantCodec, RoundTrip) {
   EXPECT_EQ(decoded->place.kind, grant.place.kind);
   EXPECT_EQ(decoded->place.numa_node, 1);
   EXPECT_EQ(decoded->place.device, 3);
+  EXPECT_EQ(decoded->place.drive, 5);
   EXPECT_EQ(decoded->rights, grant.rights);
   EXPECT_EQ(decoded->lease, grant.lease);
   EXPECT_EQ(flat(decoded->ranges), flat(grant.ranges));

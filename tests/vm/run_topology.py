@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Boots a machine of two NUMA nodes, each with a GPU and two RDMA NICs, and compares what Weft
-makes of it with how QEMU was told to build it. A test program inside looks at engines there."""
+"""Boots a machine of two NUMA nodes, each with a GPU, two RDMA NICs and a drive, and compares what
+Weft makes of it with how QEMU was told to build it. A test program inside looks at engines there."""
 
 import argparse
 import json
@@ -34,6 +34,13 @@ def wired_gpus():
     return sorted(gpus, key=lambda gpu: gpu["pci"])
 
 
+def wired_drives():
+    """As the GPUs. The kernel may find any of them first, which is nvme0 then."""
+    drives = [{"pci": two_nodes.drive_of(node), "numa": node, "nics": [f"rxe{node}_gpu"],
+               "bytes": two_nodes.DRIVE_BYTES} for node in range(two_nodes.NODES)]
+    return sorted(drives, key=lambda drive: drive["pci"])
+
+
 def wired_nics():
     """Where each NIC was plugged in, and whether that is the switch of a GPU."""
     nics = []
@@ -57,18 +64,23 @@ def complaints(document, drawn):
     nodes = [{"id": node["id"], "distances": node["distances"], "nics": sorted(node["nics"])}
              for node in document["numa"]]
     gpus = [{key: gpu[key] for key in ["pci", "numa", "nics"]} for gpu in document["gpus"]]
+    drives = [{key: drive[key] for key in ["pci", "numa", "nics", "bytes"]}
+              for drive in document["drives"]]
     by_name = sorted(told_nics(document), key=lambda nic: nic["name"])
     # Loopback is nowhere.
     unplaced = [each for each in document["unplaced"] if each["name"] != "lo"]
-    told = {"nodes": nodes, "GPUs": gpus, "NICs": by_name, "unplaced": unplaced,
+    told = {"nodes": nodes, "GPUs": gpus, "NICs": by_name, "unplaced": unplaced, "drives": drives,
+            "names of drives": {drive["name"] for drive in document["drives"]},
             "kinds of interfaces": {nic["kind"] for nic in document["networks"]}}
     wired = {"nodes": wired_nodes(), "GPUs": wired_gpus(),
              "NICs": sorted(wired_nics(), key=lambda nic: nic["name"]), "unplaced": [],
+             "drives": wired_drives(), "names of drives": {"nvme0n1", "nvme1n1"},
              "kinds of interfaces": {"network"}}
     for what, expected in wired.items():
         if told[what] != expected:
             yield f"{what}: told {told[what]}, built {expected}"
-    for name in [gpu["pci"] for gpu in wired["GPUs"]] + [nic["name"] for nic in wired["NICs"]]:
+    for name in [gpu["pci"] for gpu in wired["GPUs"]] + [nic["name"] for nic in wired["NICs"]] + \
+            [drive["pci"] for drive in wired["drives"]]:
         if name not in drawn:
             yield f"weft topo does not name {name}"
 
@@ -86,7 +98,7 @@ def compare(results):
 
 def main(arguments):
     with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
-        booted = kernel.fetch(arguments.cache)
+        booted = kernel.fetch(arguments.cache, ["nvme"])
         disk = image.build(booted, [arguments.weft, arguments.program],
                            HERE / "guest" / "topology.sh")
         with Machine(booted.image, disk, Path(name), devices=two_nodes.options(),

@@ -40,6 +40,14 @@ std::string gpu_of(int node) {
   throw std::runtime_error(fmt::format("node {} has no GPU", node));
 }
 
+/// Its index.
+int drive_of(int node) {
+  const auto drives = must(load_topology()).drives;
+  for (std::size_t at = 0; at < drives.size(); ++at)
+    if (drives[at].numa_node == node) return static_cast<int>(at);
+  throw std::runtime_error(fmt::format("node {} has no drive", node));
+}
+
 Config config(unsigned nics) {
   Config config = config_for("verbs", nics);
   config.max_nics = nics;
@@ -200,6 +208,23 @@ TEST_P(TwoNodes, GpusOfTwoNodesMeetOverTheirOwnNics) {
   const Memory own = Memory::own(size);
   EXPECT_THAT(moved(pair, own.near_gpu(gpu_of(node_)), own.near_gpu(gpu_of(other_))),
               ElementsAre(Pair(on_switch(node_), 2 * size)));
+}
+
+TEST_P(TwoNodes, ADriveUsesTheNicOfItsSwitchAndNoOther) {
+  const int drive = drive_of(node_);
+  const Drive known = must(load_topology()).drives[static_cast<std::size_t>(drive)];
+  Couple pair = couple(config(4));
+  const Segment file = must(pair.a.add(Memory::file("/dev/" + known.name, 0, size)));
+  EXPECT_EQ(file.place().drive, drive);
+  EXPECT_EQ(file.place().numa_node, node_);
+  Segment memory = must(pair.b.add(Memory::own(size)));
+  fill(bytes_of(memory), 1);
+  const Grant grant = must(memory.grant({}, Rights::write));
+  const weft::Pair all[] = {{0, 0, size}};
+  Transfer zeros = must(pair.a.write(file, must(pair.a.import(grant.blob())), all));
+  must(zeros.wait(soon()));
+  EXPECT_THAT(bytes_by_nic(pair.a, zeros), ElementsAre(Pair(on_switch(node_), size)));
+  EXPECT_TRUE(same_bytes(bytes_of(memory), Blob(size)));
 }
 
 TEST_P(TwoNodes, ProgressThreadsKeepToTheCoresOfTheirNic) {

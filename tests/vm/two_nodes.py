@@ -1,7 +1,9 @@
-"""A machine of two sockets as QEMU has it: each has memory, a root complex, a GPU and two NICs."""
+"""A machine of two sockets as QEMU has it: each has memory, a root complex, a GPU, two NICs and a
+drive."""
 
 NODES = 2
 CORES = "4,sockets=2,cores=2,threads=1"
+DRIVE_BYTES = 64 << 20
 MEMORY = "1024M"  # of each node: together what machine.py gives
 # To itself and to the other, as the firmware is told to rate them.
 DISTANCES = [10, 21]
@@ -13,6 +15,11 @@ BUSES = {0: 0x60, 1: 0x20}
 def gpu_of(node):
     """The address that its GPU gets: behind a root port, the switch's two sides, and a NIC."""
     return f"0000:{BUSES[node] + 4:02x}:00.0"
+
+
+def drive_of(node):
+    """Likewise of its drive, behind the switch's next port."""
+    return f"0000:{BUSES[node] + 5:02x}:00.0"
 
 
 def _nodes():
@@ -43,8 +50,20 @@ def _nic(kind, node, number, bus):
                        f"mac=52:54:00:00:{node:02}:{number:02}"]
 
 
+def _drive(node, bus):
+    """Of zeros. The one of node 1 might have several ports, as those of servers do: the kernel then
+    has it as a device of no controller."""
+    name = f"drive{node}"
+    blank = ["-blockdev", f"null-co,node-name={name},size={DRIVE_BYTES},read-zeroes=on"]
+    if node == 0:
+        return [*blank, "-device", f"nvme,drive={name},serial={name},bus={bus}"]
+    return [*blank, "-device", f"nvme-subsys,id={name}-ports",
+            "-device", f"nvme,id={name}-port,subsys={name}-ports,serial={name},bus={bus}",
+            "-device", f"nvme-ns,drive={name},bus={name}-port,shared=on"]
+
+
 def _root_complex(node, slots):
-    """A switch with a NIC and a GPU, and a NIC on a port of its own."""
+    """A switch with a NIC, a GPU and a drive, and a NIC on a port of its own."""
     root = f"root{node}"
     return [
         "-device", f"pxb-pcie,id={root},bus=pcie.0,bus_nr={BUSES[node]},numa_node={node}",
@@ -52,10 +71,12 @@ def _root_complex(node, slots):
         "-device", f"x3130-upstream,id=up{node},bus={root}-switch",
         *slots.port("xio3130-downstream", f"down{node}-nic", f"up{node}"),
         *slots.port("xio3130-downstream", f"down{node}-gpu", f"up{node}"),
+        *slots.port("xio3130-downstream", f"down{node}-drive", f"up{node}"),
         *slots.port("pcie-root-port", f"{root}-nic", root),
         *_nic("virtio-net-pci,host_mtu=9000", node, 0, f"down{node}-nic"),
         # An old card of AMD's, of which the kernel has no driver here: nobody looks inside.
         "-device", f"ati-vga,bus=down{node}-gpu,romfile=",
+        *_drive(node, f"down{node}-drive"),
         *_nic("e1000e", node, 1, f"{root}-nic")]
 
 

@@ -45,6 +45,9 @@ struct Place {
   MemoryKind kind = MemoryKind::host;
   int numa_node = -1;  ///< -1: unknown, or pages lie on several nodes.
   int device = -1;     ///< Index in Topology::gpus of the GPU that owns or uses it; -1: none.
+  /// Index in Topology::drives of the drive that a file lies on. -1: none that is in the topology,
+  /// or several.
+  int drive = -1;
 };
 
 /// A piece of a segment, in bytes from the segment's start.

@@ -1,7 +1,7 @@
 /// @file
-/// The machine as transfers see it: memory, GPUs, NICs, and the links between them. load_topology()
-/// makes plain data; everything below is a pure function of it, with the same result on every
-/// machine.
+/// The machine as transfers see it: memory, GPUs, drives, NICs, and the links between them.
+/// load_topology() makes plain data; everything below is a pure function of it, with the same
+/// result on every machine.
 #pragma once
 
 #include <cstddef>
@@ -63,6 +63,19 @@ struct Gpu {
   double link_gbps = 0;  ///< Of its PCIe link, Gb/s each way; 0: unknown.
 };
 
+/// A drive that is on the PCI bus: an NVMe namespace, or a disk of a controller. Those that are
+/// not, such as namespaces over fabrics, are no part of the topology; nor are partitions, and what
+/// the kernel makes of drives (device-mapper, md).
+struct Drive {
+  std::string name;         ///< Of the block device: "nvme0n1".
+  std::string pci;          ///< Of its controller: "0000:54:00.0".
+  std::string model;        ///< Empty: unknown.
+  std::uint64_t bytes = 0;  ///< 0: unknown.
+  int pci_switch = -1;      ///< Index in Topology::switches; -1: none.
+  int numa_node = -1;       ///< As a NIC's.
+  double link_gbps = 0;     ///< Of the narrowest PCIe link to its switch, as a NIC's.
+};
+
 /// A device that has no place in the tree.
 struct Unplaced {
   std::string name;
@@ -76,6 +89,7 @@ struct Topology {
   std::vector<PciSwitch> switches;
   std::vector<Gpu> gpus;  ///< Place::device is an index in it.
   std::vector<Nic> nics;
+  std::vector<Drive> drives;  ///< Place::drive is an index in it. Those of one controller by name.
   std::vector<Unplaced> unplaced;
 };
 
@@ -125,9 +139,10 @@ struct Affinity {
 ///
 /// GPUs that share a switch share its NICs evenly, in bus order. A GPU without a near NIC is served
 /// by farther ones, at a higher cost; so is a GPU whose near NICs are so slow that far ones are
-/// cheaper. Host memory is spread over the NICs of its node, up to what the uplinks of their
-/// switches carry. Memory whose node is unknown is spread over the NICs of all nodes. Every place
-/// is served unless there is no NIC. Places that are not in the topology count as unknown.
+/// cheaper. Drives share NICs among themselves by the same rules. Host memory is spread over the
+/// NICs of its node, up to what the uplinks of their switches carry. Memory whose node is unknown
+/// is spread over the NICs of all nodes. Every place is served unless there is no NIC. Places that
+/// are not in the topology count as unknown.
 WEFT_API Affinity affinity(const Topology& topology, const Place& place,
                            std::span<const std::size_t> nics,
                            std::span<const std::size_t> missing = {});

@@ -460,6 +460,7 @@ typedef struct weft_place {
   int32_t kind;       ///< A WEFT_MEMORY_ value.
   int32_t numa_node;  ///< -1: unknown, or pages lie on several nodes.
   int32_t device;     ///< The GPU that owns or uses it, counted in bus order; -1: none.
+  int32_t drive;      ///< The drive that a file lies on, in bus order; -1: none, or several.
 } weft_place;
 
 /// A piece of a segment, in bytes from the segment's start.

@@ -129,6 +129,7 @@ std::string describe(const Place& place) {
   constexpr const char* names[] = {"host", "device", "file", "buffered file"};
   std::string text = names[static_cast<std::size_t>(place.kind)];
   if (place.device >= 0) text += fmt::format(" of GPU {}", place.device);
+  if (place.drive >= 0) text += fmt::format(" of drive {}", place.drive);
   if (place.numa_node >= 0) text += fmt::format(" on node {}", place.numa_node);
   return text;
 }
@@ -180,11 +181,13 @@ void bind_memory_class(nb::module_& module) {
            [](const Memory& self) { return fmt::format("<weft.Memory: {} bytes>", self.bytes()); });
 
   nb::class_<Place>(module, "Place", "Where memory lies.")
-      .def(nb::init<MemoryKind, int, int>(), "kind"_a = MemoryKind::host, "numa_node"_a = -1,
-           "device"_a = -1)
+      .def(nb::init<MemoryKind, int, int, int>(), "kind"_a = MemoryKind::host, "numa_node"_a = -1,
+           "device"_a = -1, "drive"_a = -1)
       .def_ro("kind", &Place::kind)
       .def_ro("numa_node", &Place::numa_node, "-1: unknown, or pages lie on several nodes.")
       .def_ro("device", &Place::device, "Number of the GPU in the topology; -1: none.")
+      .def_ro("drive", &Place::drive,
+              "Number of the drive in the topology that a file lies on; -1: none, or several.")
       .def("__repr__",
            [](const Place& self) { return fmt::format("<weft.Place: {}>", describe(self)); });
 }

@@ -1,7 +1,10 @@
 // Over four NICs in two NUMA nodes of a machine like p4d.24xlarge: which of them are opened, and
 // which carry what. WEFT_TOPO_XML says where they are.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +16,7 @@
 #include <utility>
 
 #include "carriers.hpp"
+#include "files.hpp"
 #include "forwarding.hpp"
 
 namespace weft::test {
@@ -151,6 +155,46 @@ TEST(Affinity, OneNicTalksToAllThatServeTheOtherSide) {
   Couple pair = couple(config(1), config(4));
   const auto bytes = moved(pair, Memory::own(size), Memory::own(size));
   EXPECT_EQ(bytes.size(), 1U);
+}
+
+/// Says in the kernel's place that a file lies on the drive of that name, at that controller.
+void put_on_drive(const std::string& file, const std::string& name, const std::string& pci,
+                  int node) {
+  namespace fs = std::filesystem;
+  struct stat at {};
+  ASSERT_EQ(stat(file.c_str(), &at), 0);
+  const fs::path sysfs = std::getenv("SYSFS_PATH"), controller = sysfs / "devices" / pci;
+  fs::create_directories(controller / name);
+  std::ofstream(controller / "numa_node") << node << '\n';
+  fs::create_directories(sysfs / "dev/block");
+  fs::create_symlink(
+      controller / name,
+      sysfs / "dev/block" / fmt::format("{}:{}", major(at.st_dev), minor(at.st_dev)));
+}
+
+TEST(Affinity, AFileUsesTheNicNearItsDriveAndNoOther) {
+  const Folder folder;
+  const std::string path = folder.write("pages", std::string(size, 'x'));
+  put_on_drive(path, "nvme144n1", "0000:90:1e.0", 1);
+  Couple pair = couple(config());
+  const Segment file = must(pair.a.add(Memory::file(path, 0, size)));
+  EXPECT_EQ(file.place().numa_node, 1);
+  const auto drives = must(load_topology(std::getenv("WEFT_TOPO_XML"))).drives;
+  EXPECT_EQ(drives.at(static_cast<std::size_t>(file.place().drive)).name, "nvme144n1");
+
+  Segment memory = must(pair.b.add(Memory::own(size)));
+  const Grant grant = must(memory.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const weft::Pair all[] = {{0, 0, size}};
+  Transfer out = must(pair.a.write(file, there, all));
+  must(out.wait(soon()));
+  EXPECT_THAT(bytes_by_nic(pair.a, out), ElementsAre(Pair("rdmap144s27", size)));
+  EXPECT_TRUE(same_bytes(bytes_of(memory), Blob(size, std::byte{'x'})));
+  fill(bytes_of(memory), 2);
+  Transfer back = must(pair.a.read(file, there, all));
+  must(back.wait(soon()));
+  EXPECT_THAT(bytes_by_nic(pair.a, back), ElementsAre(Pair("rdmap144s27", size)));
+  EXPECT_TRUE(same_bytes(contents_of(path), bytes_of(memory)));
 }
 
 /// In the kernel's place, whose files the software device does not write.

@@ -25,6 +25,14 @@ while grep -q DOWN /sys/class/infiniband/*/ports/1/state; do
   sleep 0.1
 done
 
+# Drives answer after their driver was loaded.
+tries=0
+while [ ! -b /dev/nvme0n1 ] || [ ! -b /dev/nvme1n1 ]; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 300 ] || exit 20
+  sleep 0.1
+done
+
 # NICs of one machine that meet on the wire: each takes packets from another one's address, and
 # answers for its own alone.
 for setting in accept_local=1 arp_ignore=1 rp_filter=0; do

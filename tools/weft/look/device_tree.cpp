@@ -56,6 +56,8 @@ class Builder {
       if (is_device(topology_.gpus[at])) list.push_back({Part::gpu, at, {}});
     for (std::size_t at = 0; at < topology_.nics.size(); ++at)
       if (is_device(topology_.nics[at])) list.push_back({Part::nic, at, {}});
+    for (std::size_t at = 0; at < topology_.drives.size(); ++at)
+      if (is_device(topology_.drives[at])) list.push_back({Part::drive, at, {}});
     for (std::size_t at = 0; at < topology_.switches.size(); ++at)
       if (is_switch(topology_.switches[at])) list.push_back({Part::pci_switch, at, below(at)});
     return list;

@@ -15,6 +15,7 @@ enum class Part {
   pci_switch,  ///< `index` in Topology::switches; a root complex too
   gpu,         ///< `index` in Topology::gpus
   nic,         ///< `index` in Topology::nics
+  drive,       ///< `index` in Topology::drives
 };
 
 struct Branch {
@@ -23,8 +24,8 @@ struct Branch {
   std::vector<Branch> below;
 };
 
-/// Each node, switch, GPU and NIC once. Below a switch or node, GPUs come first, then NICs, then
-/// switches, each in the order of the topology.
+/// Each node, switch, GPU, NIC and drive once. Below a switch or node, GPUs come first, then NICs,
+/// drives and switches, each in the order of the topology.
 Branch device_tree(const Topology& topology);
 
 }  // namespace weft::tool

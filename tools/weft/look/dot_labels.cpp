@@ -145,6 +145,13 @@ std::string nic_label(const Nic& nic, const std::vector<std::size_t>& gpus) {
                   nic.gbps > 0 ? bit_rate(nic.gbps) : "? Gb/s"));
 }
 
+std::string drive_label(const Drive& drive) {
+  const std::string size = drive.bytes > 0 ? "  " + binary_bytes(drive.bytes) : "";
+  const std::string model = drive.model.empty() ? "" : "<BR/>" + small(html(drive.model));
+  return row(cell(plain, fmt::format(R"(WIDTH="{}")", device_width),
+                  fmt::format("drive {}{}{}", html(drive.name), size, model)));
+}
+
 std::string unused_label(const std::vector<std::string>& names) {
   std::vector<std::string> words, lines;
   for (const std::string& each : names) words.push_back(printable(each));

@@ -18,6 +18,7 @@ std::string switch_label(const PciSwitch& each);
 std::string gpu_label(const Gpu& gpu, std::size_t index);
 /// With the numbers and colours of the GPUs that it serves.
 std::string nic_label(const Nic& nic, const std::vector<std::size_t>& gpus);
+std::string drive_label(const Drive& drive);
 /// NICs that are not used, in one box.
 std::string unused_label(const std::vector<std::string>& names);
 

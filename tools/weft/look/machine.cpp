@@ -41,6 +41,10 @@ Machine examine(Topology topology) {
                  machine.preferred));
   for (const NumaNode& node : of.nodes)
     machine.nodes.push_back(affinity(of, {MemoryKind::host, node.id, -1}, machine.preferred));
+  for (std::size_t drive = 0; drive < of.drives.size(); ++drive)
+    machine.drives.push_back(
+        affinity(of, {MemoryKind::file, of.drives[drive].numa_node, -1, static_cast<int>(drive)},
+                 machine.preferred));
   return machine;
 }
 

@@ -15,6 +15,7 @@ struct Machine {
   std::vector<std::size_t> networks;   ///< The other NICs; those that are down too.
   std::vector<Affinity> gpus;          ///< Of each GPU, over the preferred NICs.
   std::vector<Affinity> nodes;         ///< Of each node's memory, likewise.
+  std::vector<Affinity> drives;        ///< Of each drive's files, likewise.
 };
 
 Machine examine(Topology topology);

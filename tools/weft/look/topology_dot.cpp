@@ -114,6 +114,7 @@ class Graph {
     if (branch.part == Part::gpu) return gpu_label(topology.gpus[branch.index], branch.index);
     if (branch.part == Part::nic)
       return nic_label(topology.nics[branch.index], gpus_of(machine_, branch.index));
+    if (branch.part == Part::drive) return drive_label(topology.drives[branch.index]);
     return switch_label(topology.switches[branch.index]);
   }
 
@@ -136,6 +137,7 @@ class Graph {
     double gbps = 0;
     if (child.part == Part::nic) return "";
     if (child.part == Part::gpu) gbps = topology.gpus[child.index].link_gbps;
+    if (child.part == Part::drive) gbps = topology.drives[child.index].link_gbps;
     if (child.part == Part::pci_switch) gbps = topology.switches[child.index].uplink_gbps;
     if (!(gbps > 0)) return "";
     return fmt::format("label=\"{}\", penwidth={:.1f}", bit_rate(gbps), pen_width(gbps));
@@ -158,7 +160,8 @@ class Graph {
   }
 
   static std::string name(const Branch& branch) {
-    const char* kinds[] = {"machine", "package", "node", "elsewhere", "switch", "gpu", "nic"};
+    const char* kinds[] = {"machine", "package", "node", "elsewhere",
+                           "switch",  "gpu",     "nic",  "drive"};
     return fmt::format("{}{}", kinds[static_cast<int>(branch.part)], branch.index);
   }
 

@@ -90,6 +90,21 @@ OrderedJson nic_list(const Machine& machine, std::vector<std::size_t> nics) {
   return list;
 }
 
+OrderedJson drive_json(const Machine& machine, std::size_t index) {
+  const Drive& drive = machine.topology.drives[index];
+  const Affinity& affinity = machine.drives[index];
+  return {{"name", drive.name},
+          {"pci", drive.pci},
+          {"numa", known(drive.numa_node)},
+          {"nics", names_of(machine.topology, serving(affinity))},
+          {"model", known(drive.model)},
+          {"bytes", drive.bytes > 0 ? OrderedJson(drive.bytes) : OrderedJson()},
+          {"switch", switch_at(machine.topology, drive.pci_switch)},
+          {"link_gbps", known(drive.link_gbps)},
+          {"reason", affinity.reason},
+          {"order", order_of(machine.topology, affinity)}};
+}
+
 OrderedJson switch_json(const Topology& topology, const PciSwitch& each) {
   return {{"pci", each.pci},
           {"above", switch_at(topology, each.above)},
@@ -103,18 +118,21 @@ OrderedJson to_json(const Machine& machine) {
   const Topology& topology = machine.topology;
   OrderedJson numa = OrderedJson::array(), gpus = OrderedJson::array(),
               unplaced = OrderedJson::array();
-  OrderedJson switches = OrderedJson::array();
+  OrderedJson switches = OrderedJson::array(), drives = OrderedJson::array();
   for (std::size_t at = 0; at < topology.nodes.size(); ++at) numa.push_back(node_json(machine, at));
   for (std::size_t at = 0; at < topology.gpus.size(); ++at) gpus.push_back(gpu_json(machine, at));
   for (const Unplaced& each : topology.unplaced)
     unplaced.push_back({{"name", each.name}, {"reason", each.reason}});
   for (const PciSwitch& each : topology.switches) switches.push_back(switch_json(topology, each));
+  for (std::size_t at = 0; at < topology.drives.size(); ++at)
+    drives.push_back(drive_json(machine, at));
   return {{"numa", std::move(numa)},
           {"gpus", std::move(gpus)},
           {"nics", nic_list(machine, machine.preferred)},
           {"unplaced", std::move(unplaced)},
           {"networks", nic_list(machine, machine.networks)},
-          {"switches", std::move(switches)}};
+          {"switches", std::move(switches)},
+          {"drives", std::move(drives)}};
 }
 
 }  // namespace weft::tool

@@ -45,6 +45,14 @@ std::string line(const Nic& nic) {
   return text;
 }
 
+std::string line(const Drive& drive) {
+  std::string text = fmt::format("drive {}  {}", printable(drive.name), printable(drive.pci));
+  if (!drive.model.empty()) text += fmt::format("  {}", printable(drive.model));
+  if (drive.bytes > 0) text += fmt::format(", {}", binary_bytes(drive.bytes));
+  if (drive.link_gbps > 0) text += fmt::format(", PCIe {}", bit_rate(drive.link_gbps));
+  return text;
+}
+
 std::string line(const Topology& topology, const Branch& branch) {
   switch (branch.part) {
     case Part::machine:
@@ -61,6 +69,8 @@ std::string line(const Topology& topology, const Branch& branch) {
       return line(topology.gpus[branch.index], branch.index);
     case Part::nic:
       return line(topology.nics[branch.index]);
+    case Part::drive:
+      return line(topology.drives[branch.index]);
   }
   return "?";
 }
@@ -141,6 +151,10 @@ std::string serving_text(const Machine& machine) {
   out += header("host memory");
   for (std::size_t node = 0; node < topology.nodes.size(); ++node)
     out += row(topology, fmt::format("node {}", topology.nodes[node].id), machine.nodes[node]);
+  if (!topology.drives.empty()) out += header("files on drive");
+  for (std::size_t drive = 0; drive < topology.drives.size(); ++drive)
+    out += row(topology, fmt::format("{}  {}", drive, printable(topology.drives[drive].name)),
+               machine.drives[drive]);
   if (!machine.networks.empty())
     out +=
         fmt::format("\n  not used by preference: {}\n", names_of(topology, machine.networks, 26));
