@@ -28,6 +28,8 @@ FileOptions from_c(const weft_file_options& c) {
   if (c.queue_depth != 0) options.queue_depth = c.queue_depth;
   if (c.bytes_in_flight != 0) options.bytes_in_flight = c.bytes_in_flight;
   if (c.timeout_ns != 0) options.timeout = Nanoseconds(c.timeout_ns);
+  options.checked_block = c.checked_block;
+  if (c.sums != nullptr) options.sums = c.sums;
   return options;
 }
 

@@ -56,7 +56,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   Workers workers{config};
   PeerTable peer_table;
   Directory directory;
-  Segments segments{owner, rails, workers};
+  Segments segments{config, owner, rails, workers};
   Grants grants{
       {config, self, gate, rails, workers, peer_table, directory, hasher, arrivals, ledger,
        control},

@@ -76,6 +76,7 @@ Result<std::shared_ptr<GrantState>> Grants::grant(const std::shared_ptr<SegmentS
   description.segment = segment->id();
   description.segment_size = segment->size();
   description.place = segment->place();
+  description.block_bytes = segment->block_bytes();
   description.rights = rights;
   description.lease = random_u64();
   description.ttl = ttl;

@@ -235,8 +235,18 @@ Result<void> Segments::register_touched(SegmentState& segment, const PieceList& 
   return {};
 }
 
+/// Peers read and write whole ones.
+Result<void> Segments::check_blocks(const Memory& memory) const {
+  const std::uint64_t block = memory.file_options().checked_block;
+  if (memory.source() != Memory::Source::file || block <= config_.bounce_buffer_bytes) return {};
+  return fail(Code::invalid_argument,
+              fmt::format("checked_block is {} bytes, more than bounce_buffer_bytes ({})", block,
+                          config_.bounce_buffer_bytes));
+}
+
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
   if (auto room = check_room(memory); !room) return fail(std::move(room.error()));
+  if (auto fits = check_blocks(memory); !fits) return fail(std::move(fits.error()));
   auto held = hold(memory);
   if (!held) return fail(std::move(held.error()));
   const Device& device = *held->device;
@@ -248,6 +258,8 @@ Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
   if (!place) return fail(place.error());
   auto segment = std::make_shared<SegmentState>(next_id_++, owner_.keep_alive(),
                                                 std::move(held->allocation), *place, device);
+  if (const std::uint64_t block = memory.file_options().checked_block; block > 0)
+    segment->set_block_bytes(block);
   if (auto served = serve_by_rails(*segment, page_bytes_of(memory, device)); !served)
     return fail(std::move(served.error()));
   if (!device.direct()) segment->set_lent(device.lend(segment->address(), segment->size()));

@@ -21,8 +21,8 @@ class Disk;
 /// From any thread; close() by the one that closes the engine.
 class Segments {
  public:
-  Segments(const Owner& owner, const Rails& rails, Workers& workers)
-      : owner_(owner), rails_(rails), workers_(workers) {}
+  Segments(const Config& config, const Owner& owner, const Rails& rails, Workers& workers)
+      : config_(config), owner_(owner), rails_(rails), workers_(workers) {}
 
   /// May block for registration.
   Result<std::shared_ptr<SegmentState>> add(const Memory& memory);
@@ -40,6 +40,7 @@ class Segments {
   void close();
 
  private:
+  Result<void> check_blocks(const Memory& memory) const;
   Result<Place> locate(const Memory& memory, const Allocation& allocation,
                        const Device& device) const;
   Result<Place> locate_on(const Device& gpu, const Memory& memory) const;
@@ -49,6 +50,7 @@ class Segments {
   Result<void> let_serve(Rail& rail, SegmentState& segment);
   static Result<void> register_extent(Rail& rail, SegmentState& segment, std::size_t extent);
 
+  const Config& config_;
   const Owner& owner_;
   const Rails& rails_;
   Workers& workers_;

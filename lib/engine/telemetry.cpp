@@ -48,7 +48,7 @@ void add_up(std::vector<Report::Copied>& sums, const Report::Copied& copied) {
 void read_files(MetricsReading& reading) {
   for (const Disk* disk : Disk::all()) {
     DiskCounters& counters = disk->counters();
-    reading.file_devices.push_back({disk->name(), counters.in_flight});
+    reading.file_devices.push_back({disk->name(), counters.in_flight, counters.corrupt_blocks});
     for (const bool write : {false, true}) {
       const DiskCounters::Way& way = counters.of(write);
       reading.file_ways.push_back({disk->name(),

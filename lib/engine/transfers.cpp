@@ -36,8 +36,11 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     return fail(Code::permission_denied, "the local memory is read-only: nothing is read into it");
   if (auto own = around_.owner.check_own(*remote->peer()); !own)
     return fail(std::move(own.error()));
-  auto bytes = check_pieces(pieces, {local->size(), grant.ranges});
+  auto bytes =
+      check_pieces(pieces, {local->size(), grant.ranges, local->block_bytes(), grant.block_bytes});
   if (!bytes) return fail(std::move(bytes.error()));
+  const std::uint64_t block = std::max(local->block_bytes(), grant.block_bytes);
+  if (auto fits = check_block(block, *remote->peer()); !fits) return fail(std::move(fits.error()));
   if (auto registered = around_.segments.register_touched(*local, pieces); !registered)
     return fail(std::move(registered.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
@@ -58,6 +61,7 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   prepared->direction = direction;
   prepared->pieces = std::move(pieces);
   prepared->bytes = *bytes;
+  prepared->block = block;
   if (Paths::between_gpus(*local, *remote)) {
     if (auto lent = around_.paths.borrow(*local, *remote))
       prepared->lent = *lent;
@@ -66,6 +70,18 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   }
   if (auto found = look_at_reach(*prepared); !found) return fail(std::move(found.error()));
   return std::shared_ptr<const PreparedState>(std::move(prepared));
+}
+
+/// Whether bounce buffers hold one of a file's.
+Result<void> Transfers::check_block(std::uint64_t block, const PeerState& peer) const {
+  const std::uint64_t ours = around_.config.bounce_buffer_bytes;
+  const std::uint64_t theirs = peer.introduction.bounce_buffer_bytes;
+  if (block == 1 || block <= std::min(ours, theirs)) return {};
+  return fail(Error(Code::invalid_argument,
+                    fmt::format("a file is checked in blocks of {} bytes, and bounce_buffer_bytes "
+                                "is {} here and {} there",
+                                block, ours, theirs))
+                  .with_peer(peer.introduction.name));
 }
 
 /// Where no NIC has to reach the memory it does not matter which do.

@@ -40,6 +40,10 @@ class SegmentState {
   bool may_fault() const noexcept { return may_fault_; }
   bool read_only() const noexcept { return allocation_.read_only(); }
   const Place& place() const noexcept { return place_; }
+  /// Pieces are whole blocks of so many bytes, a power of two; 1: they may be any.
+  std::uint64_t block_bytes() const noexcept { return block_bytes_; }
+  /// Before other threads see it.
+  void set_block_bytes(std::uint64_t bytes) noexcept { block_bytes_ = bytes; }
   const Device& device() const noexcept { return device_; }
   /// The data that processes of this host need to map it, or why they can't. Before other threads
   /// see it.
@@ -96,6 +100,7 @@ class SegmentState {
   Allocation allocation_;
   const bool may_fault_ = allocation_.may_fault();
   const Place place_;
+  std::uint64_t block_bytes_ = 1;
   const Device& device_;
   NicAccess nics_;
   UseCount users_;

@@ -231,6 +231,10 @@ void add_files(const MetricsReading& reading, MetricFamilies& families) {
                      "Reads and writes of files that the device has now.",
                      MetricType::Gauge,
                      {}};
+  MetricFamily corrupt{"weft_file_corrupt_blocks_total",
+                       "Blocks that were read of files on the device and did not match their sums.",
+                       MetricType::Counter,
+                       {}};
   for (const MetricsReading::FileWay& way : reading.file_ways) {
     const Labels labels{{"device", way.device}, {"direction", way.write ? "write" : "read"}};
     add_value(bytes, labels, way.bytes);
@@ -238,10 +242,12 @@ void add_files(const MetricsReading& reading, MetricFamilies& families) {
     add_histogram(seconds, labels, Buckets{way.bounds, way.counts, way.nanoseconds},
                   nanoseconds_per_second);
   }
-  for (const MetricsReading::FileDevice& each : reading.file_devices)
+  for (const MetricsReading::FileDevice& each : reading.file_devices) {
     add_value(depth, {{"device", each.device}}, each.in_flight);
-  families.insert(families.end(),
-                  {std::move(bytes), std::move(errors), std::move(seconds), std::move(depth)});
+    add_value(corrupt, {{"device", each.device}}, each.corrupt_blocks);
+  }
+  families.insert(families.end(), {std::move(bytes), std::move(errors), std::move(seconds),
+                                   std::move(depth), std::move(corrupt)});
 }
 
 /// Those causes that can be are there from the beginning: what grows from nothing is no increase.

@@ -47,7 +47,7 @@ struct MetricsReading {
   };
   struct FileDevice {
     std::string device;
-    std::uint64_t in_flight = 0;
+    std::uint64_t in_flight = 0, corrupt_blocks = 0;
   };
   std::vector<FileWay> file_ways;
   std::vector<FileDevice> file_devices;

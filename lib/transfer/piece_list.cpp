@@ -68,6 +68,15 @@ Result<std::uint64_t> check_pieces(const PieceList& pieces, const Bounds& bounds
       return fail(Code::invalid_argument,
                   fmt::format("piece {} leaves what the peer granted: {} bytes at {}", i,
                               piece.length, piece.remote));
+    const std::uint64_t ends = piece.length | (piece.local & (bounds.local_block - 1)) |
+                               (piece.remote & (bounds.remote_block - 1));
+    if (const std::uint64_t block = std::max(bounds.local_block, bounds.remote_block);
+        ends % block != 0)
+      return fail(
+          Code::invalid_argument,
+          fmt::format("piece {} is no whole blocks of {} bytes, in which a file is checked: "
+                      "{} bytes at {} here and {} there",
+                      i, block, piece.length, piece.local, piece.remote));
     if (__builtin_add_overflow(total, piece.length, &total))
       return fail(Code::invalid_argument, "the pieces together have more than 2^64 bytes");
   }

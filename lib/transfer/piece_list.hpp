@@ -56,6 +56,8 @@ Result<void> check_form(const Paged& paged);
 struct Bounds {
   std::uint64_t local_size = 0;
   std::span<const Range> remote;  // sorted, not overlapping
+  // Powers of two: pieces are whole blocks of so many bytes, on that side.
+  std::uint64_t local_block = 1, remote_block = 1;
 };
 
 /// Checks every piece; returns the bytes in all of them.

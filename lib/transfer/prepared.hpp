@@ -32,7 +32,8 @@ class PreparedState {
   Direction direction = Direction::write;
   PieceList pieces{std::span<const Pair>{}};
   std::uint64_t bytes = 0;
-  Reach reach;  // of NICs, one-sided
+  std::uint64_t block = 1;  // no chunk cuts one of so many bytes
+  Reach reach;              // of NICs, one-sided
   // Some bytes are in reach of no rail, but GPUs copy them; null: there are none.
   std::unique_ptr<const Error> out_of_reach;
   // Where the remote segment lies for copies of the local memory's device, or why it does not.

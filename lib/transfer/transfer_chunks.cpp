@@ -16,12 +16,20 @@ std::size_t TransferState::take(std::size_t rail, std::span<Chunk> into, std::ui
                                 std::uint64_t all, Clock::time_point now) {
   const Lock lock(mutex_);
   if (!may_take(now)) return 0;
-  all = std::min(all, parts_.most);
+  // Pieces are whole blocks, and so is what is cut of them.
+  all = whole_blocks(std::min(all, std::max(parts_.most, prepared().block)));
+  limit = whole_blocks(limit);
   std::size_t count = 0;
   while (count < into.size() && all > 0 && chunks_.take(rail, std::min(limit, all), into[count]))
     all -= into[count++].length;
   went_out(count, now);
   return count;
+}
+
+/// The most that the limit allows; where it allows none, the file's side refuses what is cut.
+std::uint64_t TransferState::whole_blocks(std::uint64_t limit) const noexcept {
+  const std::uint64_t block = prepared().block;
+  return limit < block ? limit : limit & ~(block - 1);
 }
 
 std::optional<Chunk> TransferState::take_one(std::size_t rail, std::uint64_t limit) {
@@ -43,7 +51,7 @@ void TransferState::went_out(std::size_t count, Clock::time_point now) {
 }
 
 std::uint64_t TransferState::even_chunk(std::uint64_t limit) const noexcept {
-  constexpr std::uint64_t page = 4096;
+  const std::uint64_t page = std::max<std::uint64_t>(4096, prepared().block);
   const bool two = limit < parts_.most && (parts_.most - 1) / limit == 1;
   if (!parts_.even || !two || ranges() != 1) return limit;
   return std::min(limit, (parts_.most + 2 * page - 1) / (2 * page) * page);

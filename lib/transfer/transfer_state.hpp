@@ -219,6 +219,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   Chunk take_proof(Proofs::const_iterator owed) WEFT_REQUIRES(mutex_);
   bool hand_on(std::size_t rail) WEFT_REQUIRES(mutex_);
   bool leave_rest(std::size_t rail, const Error& why) WEFT_REQUIRES(mutex_);
+  std::uint64_t whole_blocks(std::uint64_t limit) const noexcept;
   bool stranded() const WEFT_REQUIRES(mutex_);
 
   void await_first(Deadline deadline) noexcept override {

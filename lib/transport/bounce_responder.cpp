@@ -129,7 +129,8 @@ void BounceResponder::read_out(BounceAnswer& answer) {
 /// Logs it, and tells the peer.
 void BounceResponder::refuse(BounceAnswer& answer, const Error& error) const {
   log(LogLevel::error, "bounce: {}", error.to_string());
-  answer.status = Code::unavailable;
+  const bool told = error.code() == Code::corrupt || error.code() == Code::invalid_argument;
+  answer.status = told ? error.code() : Code::unavailable;
   answer.why = error.message().substr(0, std::min<std::size_t>(longest_refusal, buffer_bytes_));
 }
 

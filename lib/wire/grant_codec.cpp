@@ -136,7 +136,7 @@ Blob encode_grant(const GrantDescription& grant) {
                                  static_cast<std::uint8_t>(grant.place.kind), grant.place.numa_node,
                                  grant.place.device, static_cast<std::uint8_t>(grant.rights), lease,
                                  range_list, grant.extent_bytes, key_list, bounced_list,
-                                 reason_list, grant.place.drive));
+                                 reason_list, grant.place.drive, grant.block_bytes));
   const auto* begin = reinterpret_cast<const std::byte*>(builder.GetBufferPointer());
   return Blob(begin, begin + builder.GetSize());
 }
@@ -173,6 +173,7 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
   grant.ttl = ttl_from(wire.lease()->ttl_ns());
   grant.epoch = wire.lease()->epoch();
   grant.extent_bytes = wire.extent_bytes();
+  grant.block_bytes = wire.block_bytes();
   for (const wire::GrantedRange* range : *wire.ranges())
     grant.ranges.push_back({range->offset(), range->length()});
   if (!read_keys(*wire.keys(), grant.keys) ||
@@ -185,6 +186,7 @@ Result<GrantDescription> decode_grant(Bytes bytes) {
     return no_grant("rails reach the CPU's memory");
   if (!ranges_hold(grant.ranges, grant.segment_size))
     return no_grant("its ranges overlap or leave the segment");
+  if (!std::has_single_bit(grant.block_bytes)) return no_grant("its blocks are of no size");
   if (!keys_hold(grant)) return no_grant("its keys don't fit its ranges, or its extents");
   return grant;
 }

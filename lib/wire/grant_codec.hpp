@@ -52,6 +52,7 @@ struct GrantDescription {
   std::vector<RailKey> keys;                            // one for a rail and extent
   std::vector<RailKey> epoch_keys;                      // of the lease's word
   std::vector<BouncedRail> bounced = {};
+  std::uint64_t block_bytes = 1;  // a power of two: pieces are whole blocks
 };
 
 /// Most ranges of one grant: a bound against made-up blobs.

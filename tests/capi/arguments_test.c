@@ -139,6 +139,8 @@ static void memory_refuses_null(void) {
           weft_engine_add_file(engine, "/no/such/file", 0, 1, NULL, &no_segment, &error));
   weft_file_options no_size = {.durable = true};
   INVALID(weft_engine_add_file(engine, "/no/such/file", 0, 1, &no_size, &no_segment, &error));
+  weft_file_options odd_blocks = {.size = sizeof odd_blocks, .read_only = true, .checked_block = 3};
+  INVALID(weft_engine_add_file(engine, "/proc/self/exe", 0, 0, &odd_blocks, &no_segment, &error));
   INVALID(weft_segment_copy(segment, NULL, NULL, 0, 0, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));

@@ -196,6 +196,8 @@ void write_grants(const Seeds& seeds) {
   seeds.add("three-ranges", encode_grant(grant));
   grant.bounced = {{1, "no room for keys"}, {2, "no room for keys"}};
   seeds.add("why-bounced", encode_grant(grant));
+  grant.block_bytes = 4096;
+  seeds.add("whole-blocks", encode_grant(grant));
 }
 
 /// Trainers with half a matrix each, and an inference rank with columns of it.

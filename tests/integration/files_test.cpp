@@ -33,33 +33,51 @@ const std::vector<Pair> pieces = {{0, 4096, 8192},
                                   {500'000, 400'000, 500'000},
                                   {1'100'000, file_bytes - 100, 100}};
 
+/// Two sizes, and what is moved between them.
+struct Moves {
+  std::size_t file = file_bytes, memory = memory_bytes;
+  std::vector<Pair> pairs = pieces;
+};
+
+/// Whole blocks, alone, and more than a bounce buffer holds. `local`: anywhere in memory.
+Moves moves_of_blocks(std::uint64_t block) {
+  const std::uint64_t many = 1'100'000 / block + 1;
+  return {(many + 6) * block,
+          (many + 6) * block + 5000,
+          {{4096, 2 * block, block}, {block + 4099, 4 * block, many * block}, {0, 0, 0}}};
+}
+
+FileOptions checked(std::uint64_t block) {
+  FileOptions options;
+  options.checked_block = block;
+  return options;
+}
+
 /// One side of a couple has a file, the other one host memory.
 class FileOver : public testing::TestWithParam<std::string> {
  protected:
-  Memory file(const FileOptions& options = {}) const {
-    return Memory::file(path, 0, file_bytes, options);
-  }
+  Memory file(const FileOptions& options = {}) const { return Memory::file(path, 0, 0, options); }
   /// Every byte of both sides after transfers both ways.
-  void expect_moves(const FileOptions& options, bool local_file) {
-    put(path, pattern(file_bytes, 1));
+  void expect_moves(const FileOptions& options, bool local_file, const Moves& moves = {}) {
+    put(path, pattern(moves.file, 1));
     Segment of_file = must((local_file ? pair.a : pair.b).add(file(options)));
-    Segment of_memory = must((local_file ? pair.b : pair.a).add(Memory::own(memory_bytes)));
+    Segment of_memory = must((local_file ? pair.b : pair.a).add(Memory::own(moves.memory)));
     fill(bytes_of(of_memory), 2);
     Segment& mine = local_file ? of_file : of_memory;
     Segment& theirs = local_file ? of_memory : of_file;
-    std::vector<Pair> pairs = pieces;
+    std::vector<Pair> pairs = moves.pairs;
     if (local_file)
       for (Pair& each : pairs) std::swap(each.local, each.remote);
     const Grant grant = must(theirs.grant({}, Rights::read_write));
     const Remote there = must(pair.a.import(grant.blob()));
     for (const Direction direction : {Direction::read, Direction::write}) {
-      const Blob memory_before(of_memory.data(), of_memory.data() + memory_bytes);
+      const Blob memory_before(of_memory.data(), of_memory.data() + moves.memory);
       const Blob file_before = contents_of(path);
       const Prepared prepared = must(pair.a.prepare(mine, there, direction, pairs));
       Transfer transfer = must(pair.a.submit(prepared));
       ASSERT_TRUE(succeeds(transfer.wait(soon())));
       const bool into_file = (direction == Direction::write) != local_file;
-      std::vector<Pair> by_memory = pieces;  // local: the memory, remote: the file
+      const std::vector<Pair>& by_memory = moves.pairs;  // local: the memory, remote: the file
       EXPECT_TRUE(same_bytes(
           bytes_of(of_memory),
           into_file ? memory_before
@@ -96,6 +114,131 @@ TEST_P(FileOver, EveryByteDurably) {
   FileOptions options;
   options.durable = true;
   expect_moves(options, false);
+}
+
+TEST_P(FileOver, EveryByteOfBlocksThatAreChecked) {
+  for (const std::uint64_t block : {4 << 10, 64 << 10, 256 << 10})
+    for (const bool local_file : {false, true}) {
+      std::filesystem::remove(path + ".xxh3");
+      expect_moves(checked(block), local_file, moves_of_blocks(block));
+      if (HasFailure()) return;
+      Blob sums = contents_of(path + ".xxh3");
+      sums.resize(sums.size() + 8);
+      EXPECT_FALSE(same_bytes({sums.data() + 4096 + 16, 8}, Blob(8))) << "it was written";
+      EXPECT_TRUE(same_bytes({sums.data() + 4096 + 8, 8}, Blob(8))) << "it was not";
+    }
+}
+
+/// Between two of them, whose blocks differ.
+TEST_P(FileOver, EveryByteFromOneCheckedFileToAnother) {
+  constexpr std::size_t bytes = 2 << 20;
+  put(path, pattern(bytes, 1));
+  put(path + "2", pattern(bytes, 2));
+  FileOptions options = checked(64 << 10);
+  Segment mine = must(pair.a.add(Memory::file(path, 0, bytes, options)));
+  options.checked_block = 8 << 10;
+  options.durable = true;
+  Segment theirs = must(pair.b.add(Memory::file(path + "2", 0, bytes, options)));
+  const Grant grant = must(theirs.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair pieces[] = {{64 << 10, 8 << 10, 1 << 20}}, back[] = {{0, 8 << 10, 1 << 20}};
+  Transfer transfer =
+      must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::write, pieces))));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_TRUE(
+      same_bytes(contents_of(path + "2"),
+                 expected_after(pattern(bytes, 2), pattern(bytes, 1), Direction::write, pieces)));
+  transfer = must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::read, back))));
+  ASSERT_TRUE(succeeds(transfer.wait(soon())));
+  EXPECT_TRUE(same_bytes({contents_of(path).data(), 1 << 20}, pattern(1 << 20, 1, 64 << 10)));
+}
+
+/// A byte of the file that is not what was written.
+void spoil(const std::string& path, std::uint64_t at) {
+  Blob bytes = contents_of(path);
+  bytes[at] ^= std::byte{1};
+  const core::Descriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  ASSERT_EQ(pwrite(file.get(), &bytes[at], 1, static_cast<off_t>(at)), 1);
+}
+
+/// Whoever has the file, and whoever asks.
+TEST_P(FileOver, ABlockThatDoesNotMatchEndsItsTransferAndNoOther) {
+  constexpr std::size_t block = 64 << 10, bytes = 16 * block;
+  for (const bool local_file : {false, true}) {
+    put(path, pattern(bytes, 1));
+    Segment of_file = must((local_file ? pair.a : pair.b).add(file(checked(block))));
+    Segment of_memory = must((local_file ? pair.b : pair.a).add(Memory::own(bytes)));
+    fill(bytes_of(of_memory), 2);
+    Segment& mine = local_file ? of_file : of_memory;
+    Segment& theirs = local_file ? of_memory : of_file;
+    const Grant grant = must(theirs.grant({}, Rights::read_write));
+    const Remote there = must(pair.a.import(grant.blob()));
+    const Direction in = local_file ? Direction::read : Direction::write;
+    const Direction out = local_file ? Direction::write : Direction::read;
+    const auto move = [&](Direction direction, std::uint64_t first, std::uint64_t count) {
+      const Pair some[] = {{first * block, first * block, count * block}};
+      return must(pair.a.submit(must(pair.a.prepare(mine, there, direction, some)))).wait(soon());
+    };
+    ASSERT_TRUE(succeeds(move(in, 0, 16)));
+    spoil(path, 7 * block + 100);
+    for (const std::uint64_t first : {7, 0}) {
+      const auto failed = move(out, first, 16 - first);
+      ASSERT_TRUE(fails_with(failed, Code::corrupt));
+      EXPECT_THAT(failed.error().message(), HasSubstr("file '" + path + "': the block"));
+      EXPECT_THAT(failed.error().message(), HasSubstr("at " + std::to_string(7 * block)));
+    }
+    EXPECT_TRUE(succeeds(move(out, 0, 7)));
+    EXPECT_TRUE(succeeds(move(out, 8, 8)));
+    ASSERT_TRUE(succeeds(move(in, 7, 1)));
+    EXPECT_TRUE(succeeds(move(out, 0, 16))) << "it was written anew";
+    must(of_file.release(soon()));
+    std::filesystem::remove(path + ".xxh3");
+  }
+}
+
+TEST_P(FileOver, PartsOfCheckedBlocksAreRefused) {
+  constexpr std::size_t block = 64 << 10, bytes = 16 * block;
+  put(path, pattern(bytes, 1));
+  Segment theirs = must(pair.b.add(file(checked(block))));
+  Segment mine = must(pair.a.add(Memory::own(bytes)));
+  const Grant grant = must(theirs.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  for (const Pair& piece : {Pair{0, 0, block - 1}, Pair{0, 4096, block}}) {
+    const Pair pieces[] = {piece};
+    const auto refused = pair.a.prepare(mine, there, Direction::read, pieces);
+    ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
+    EXPECT_THAT(refused.error().message(), HasSubstr("no whole blocks of 65536 bytes"));
+  }
+}
+
+TEST_P(FileOver, SaysThatBlocksAreChecked) {
+  put(path, pattern(8192, 1));
+  Segment theirs = must(pair.b.add(file(checked(4096))));
+  Segment mine = must(pair.a.add(Memory::own(8192)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Path way = must(pair.a.explain(mine, there, Direction::read));
+  EXPECT_THAT(way.not_used, testing::Contains(HasSubstr("its blocks of 4096 bytes checked")));
+}
+
+TEST(CheckedBlocks, FitTheBounceBuffersOfBothSides) {
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(1 << 20, 1));
+  Config small = config_for("tcp");
+  small.bounce_buffer_bytes = 16 << 10;
+  Couple pair = couple(small, config_for("tcp"));
+  const auto refused = pair.a.add(Memory::file(path, 0, 0, checked(32 << 10)));
+  ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
+  EXPECT_THAT(refused.error().message(), HasSubstr("more than bounce_buffer_bytes (16384)"));
+  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(32 << 10))));
+  Segment mine = must(pair.a.add(Memory::own(1 << 20)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair all[] = {{0, 0, 1 << 20}};
+  const auto cut = pair.a.prepare(mine, there, Direction::read, all);
+  ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
+  EXPECT_THAT(cut.error().message(), HasSubstr("bounce_buffer_bytes is 16384 here"));
 }
 
 TEST_P(FileOver, SaysHowItGoes) {

@@ -9,8 +9,8 @@
 #include <atomic>
 #include <filesystem>
 
-#include "device/file/disk.hpp"
 #include "device/file/io_channel.hpp"
+#include "file_segments.hpp"
 #include "files.hpp"
 #include "folder.hpp"
 #include "pattern.hpp"
@@ -27,7 +27,6 @@ using weft::test::Mounted;
 using weft::test::pattern;
 using weft::test::put;
 using weft::test::same_bytes;
-using SegmentPtr = std::shared_ptr<SegmentState>;
 
 constexpr std::size_t file_bytes = (3 << 20) + 777, memory_bytes = 4 << 20;
 
@@ -47,30 +46,6 @@ const std::vector<Pair> pieces = {{0, 4096, 8192},
 std::vector<Pair> other_way(std::vector<Pair> pairs) {
   for (Pair& each : pairs) std::swap(each.local, each.remote);
   return pairs;
-}
-
-SegmentPtr segment_of(const Memory& memory) {
-  auto allocation = Allocation::make(memory);
-  EXPECT_TRUE(allocation) << allocation.error().to_string();
-  return std::make_shared<SegmentState>(1, nullptr, std::move(*allocation), Place{}, host_device());
-}
-
-SegmentPtr segment_of(const std::shared_ptr<OpenFile>& file) {
-  const Memory stand_in = Memory::adopt(file->address(), file->size(), file);
-  const Place place{file->direct() ? MemoryKind::file : MemoryKind::buffered_file};
-  return std::make_shared<SegmentState>(
-      2, nullptr, *Allocation::make(file->read_only() ? stand_in.read_only() : stand_in), place,
-      file->disk());
-}
-
-Bytes bytes_of(const SegmentPtr& memory) {
-  return {memory->address(), memory->size()};
-}
-
-std::shared_ptr<OpenFile> must_open(const Memory& memory) {
-  auto opened = OpenFile::open(memory);
-  EXPECT_TRUE(opened) << opened.error().to_string();
-  return *opened;
 }
 
 /// Every byte of both sides after copies both ways.

@@ -237,6 +237,86 @@ TEST_F(FileQueueTest, DurableWritesSaySoToTheKernel) {
   EXPECT_THAT(queue.news(), SizeIs(1));
 }
 
+/// Sums go before their blocks, so that what is torn never matches.
+TEST_F(FileQueueTest, SumsAreWrittenBeforeTheirBlocks) {
+  FileOptions options;
+  options.durable = true;
+  options.checked_block = 64 << 10;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, {file->address(), memory.data(), 4 << 20});
+  ASSERT_THAT(script.begun, SizeIs(4)) << "in parts of 1 MiB";
+  for (const Io* io : script.begun) {
+    EXPECT_EQ(io->bytes, 16 * sizeof(std::uint64_t));
+    EXPECT_TRUE(io->write && io->durable);
+  }
+  script.carry_out(*script.begun[2]);
+  EXPECT_THAT(queue.news(), IsEmpty());
+  ASSERT_THAT(script.begun, SizeIs(4));
+  EXPECT_EQ(script.begun[3]->at, 2U << 20);
+  EXPECT_EQ(script.begun[3]->bytes, 1U << 20);
+  EXPECT_TRUE(script.begun[3]->durable);
+  while (!script.begun.empty()) {
+    script.carry_out(*script.begun.front(), 100'000);  // and goes on
+    if (const auto news = queue.news(); !news.empty()) {
+      EXPECT_FALSE(news.front().error);
+    }
+  }
+  Blob read(file_bytes);
+  ASSERT_EQ(pread(file->fd(false), read.data(), file_bytes, 0), std::int64_t{file_bytes});
+  EXPECT_TRUE(same_bytes({read.data(), 4 << 20}, {memory.data(), 4 << 20}));
+}
+
+/// A block is not read while it is written, or it would be taken for a torn one.
+TEST_F(FileQueueTest, CheckedBlocksAreWrittenByOneAtATime) {
+  FileOptions options;
+  options.checked_block = 64 << 10;
+  const auto file = open(options);
+  Script other;
+  FileQueue writes = queue_of(*file, script), reads = queue_of(*file, other);
+  const std::size_t some = 256 << 10;
+  begin(writes, {file->address(), memory.data(), some});
+  begin(reads, out(*file, some, some));
+  EXPECT_THAT(other.begun, SizeIs(1)) << "others are read meanwhile";
+  begin(reads, out(*file, some - options.checked_block, options.checked_block));
+  begin(writes, {file->address(), memory.data(), some});
+  EXPECT_THAT(script.begun, SizeIs(1));
+  EXPECT_THAT(other.begun, SizeIs(1));
+  script.carry_out_all();
+  EXPECT_THAT(writes.news(), IsEmpty()) << "the sums are written";
+  reads.news();
+  EXPECT_THAT(other.begun, SizeIs(1));
+  script.carry_out_all();
+  EXPECT_THAT(writes.news(), SizeIs(1));
+  EXPECT_THAT(script.begun, SizeIs(1)) << "the second write";
+  const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+  for (std::size_t ended = 0; ended < 3 && !deadline.passed();) {
+    script.carry_out_all();
+    other.carry_out_all();
+    for (FileQueue* queue : {&writes, &reads})
+      for (const auto& each : queue->news()) {
+        EXPECT_FALSE(each.error) << each.error->to_string();
+        ++ended;
+      }
+  }
+  EXPECT_THAT(script.begun, IsEmpty());
+  EXPECT_THAT(other.begun, IsEmpty());
+}
+
+TEST_F(FileQueueTest, ASumThatCantBeWrittenKeepsItsBlocks) {
+  FileOptions options;
+  options.checked_block = 64 << 10;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, {file->address(), memory.data(), 64 << 10});
+  script.end(*script.begun.front(), -ENOSPC);
+  const auto news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_THAT(news.front().error->message(),
+              HasSubstr("writing to file '" + path + ".xxh3' failed: No space left on device"));
+  EXPECT_THAT(script.begun, IsEmpty());
+}
+
 TEST(IoChannels, CarryOutWhatIsBegun) {
   for (const auto& channel : {open_io_channel(), open_io_threads()}) {
     const Folder folder;

@@ -115,6 +115,7 @@ GrantDescription description() {
                 {3, 0x7fff00000000, most, {0, 8193}}};
   grant.epoch_keys = {{0, 8, 43}, {3, 0x7ffe00000000, 44}};
   grant.bounced = {{1, "the NIC is full"}, {7}};
+  grant.block_bytes = 65536;
   return grant;
 }
 
@@ -135,6 +136,7 @@ TEST(GrantCodec, RoundTrip) {
   EXPECT_EQ(decoded->lease, grant.lease);
   EXPECT_EQ(flat(decoded->ranges), flat(grant.ranges));
   EXPECT_EQ(decoded->extent_bytes, grant.extent_bytes);
+  EXPECT_EQ(decoded->block_bytes, 65536U);
   ASSERT_EQ(decoded->keys.size(), 3U);
   EXPECT_EQ(decoded->keys[1].part.offset, std::uint64_t{1} << 39);
   EXPECT_EQ(decoded->keys[1].part.length, std::uint64_t{1} << 39);
@@ -247,6 +249,8 @@ TEST(GrantCodec, RefusesContentsThatDoNotHold) {
     grant.keys = {};
     grant.extent_bytes = 1;
   })) << "more extents than anybody registers";
+  EXPECT_TRUE(refused([](auto& grant) { grant.block_bytes = 0; }));
+  EXPECT_TRUE(refused([](auto& grant) { grant.block_bytes = 3 << 12; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys = {{256, 0, 1}}; }));
   EXPECT_TRUE(refused([](auto& grant) { grant.epoch_keys.assign(257, {}); }));
   EXPECT_TRUE(refused([](auto& grant) { grant.bounced = {{256}}; }));

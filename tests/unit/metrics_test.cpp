@@ -45,7 +45,7 @@ MetricsReading full_reading() {
   reading.segments = 4;
   reading.peers_up = 5;
   reading.unclaimed = {16, 17, 18, 19};
-  reading.file_devices = {{"nvme0n1", 26}};
+  reading.file_devices = {{"nvme0n1", 26, 29}};
   reading.file_ways = {{"nvme0n1", false, 27, 28, 29, {10'000, 20'000}, {1, 2, 3}}};
   reading.transfers.add(ended(State::done));
   reading.transfers.add(ended(State::failed, Direction::read, Priority::latency));
@@ -205,6 +205,7 @@ TEST(PrometheusText, SaysWhatWasCounted) {
   EXPECT_EQ(value("weft_peers_held_back"), 18);
   EXPECT_EQ(value("weft_dropped_arrivals_total"), 19);
   EXPECT_EQ(value(R"(weft_file_in_flight{device="nvme0n1"})"), 26);
+  EXPECT_EQ(value(R"(weft_file_corrupt_blocks_total{device="nvme0n1"})"), 29);
   EXPECT_EQ(value(R"(weft_file_bytes_total{device="nvme0n1",direction="read"})"), 27);
   EXPECT_EQ(value(R"(weft_file_errors_total{device="nvme0n1",direction="read"})"), 28);
   EXPECT_EQ(value(R"(weft_file_seconds_count{device="nvme0n1",direction="read"})"), 6);

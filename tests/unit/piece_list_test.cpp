@@ -148,5 +148,20 @@ TEST(CheckPieces, EveryPieceOfAFormIsChecked) {
                       "piece 2"));
 }
 
+TEST(CheckPieces, OfAFileThatIsCheckedAreWholeBlocks) {
+  const Range all[] = {{0, 1 << 20}};
+  const auto check = [&](const Pair& piece, std::uint64_t local, std::uint64_t remote) {
+    const Pair pairs[] = {piece};
+    return check_pieces(PieceList(pairs), {1 << 20, all, local, remote});
+  };
+  EXPECT_TRUE(check({5, 8192, 4096}, 1, 4096));
+  EXPECT_TRUE(check({8192, 5, 4096}, 4096, 1));
+  EXPECT_TRUE(check({4096, 8192, 8192}, 4096, 8192));
+  EXPECT_TRUE(refused(check({0, 4096, 4095}, 1, 4096), "no whole blocks of 4096 bytes"));
+  EXPECT_TRUE(refused(check({0, 4095, 4096}, 1, 4096), "no whole blocks of 4096 bytes"));
+  EXPECT_TRUE(refused(check({1, 0, 4096}, 4096, 1), "no whole blocks of 4096 bytes"));
+  EXPECT_TRUE(refused(check({4096, 8192, 4096}, 4096, 8192), "no whole blocks of 8192 bytes"));
+}
+
 }  // namespace
 }  // namespace weft::core

@@ -1021,6 +1021,45 @@ TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
       << "pieces are cut where they end";
 }
 
+/// Whatever there is room for, and however it was cut before.
+TEST(WholeBlocks, AreNotCut) {
+  constexpr std::uint64_t block = 64 << 10;
+  const std::vector<Pair> pieces = {
+      {0, 0, 3 * block}, {3 * block, 5 * block, block}, {4 * block, 6 * block, 9 * block}};
+  const auto peer = make_peer(2);
+  NoHost host;
+  for (const std::uint64_t part : {block / 2, 3 * block / 2, 5 * block})
+    for (const std::uint64_t limit : {block, block + 5000, 3 * block - 1, 4 * block}) {
+      auto prepared = make_prepared(peer, PieceList(pieces), Direction::write, 2);
+      prepared->block = block;
+      const auto transfer =
+          std::make_shared<TransferState>(make_submission(std::move(prepared)), host);
+      const std::size_t rails[] = {0, 1};
+      transfer->start(rails, {part, true});
+      std::uint64_t bytes = 0;
+      std::array<Chunk, 8> chunks;
+      for (std::size_t rail = 0, round = 0; transfer->has_chunks(); rail = 1 - rail, ++round) {
+        const std::uint64_t chunk = transfer->even_chunk(limit);
+        const std::size_t count = transfer->take(rail, chunks, chunk, chunk, Clock::now());
+        ASSERT_GT(count, 0U);
+        std::uint64_t together = 0;
+        for (const Chunk& each : std::span(chunks).first(count)) {
+          EXPECT_TRUE(each.length % block == 0 && each.local % block == 0 &&
+                      each.remote % block == 0)
+              << each.length << " at " << each.remote;
+          together += each.length;
+          if (round == 2)
+            transfer->give_back(each);
+          else
+            bytes += each.length, transfer->completed(rail, each);
+        }
+        EXPECT_LE(together, limit);
+      }
+      EXPECT_EQ(bytes, 13 * block);
+      transfer->cancel();
+    }
+}
+
 /// Lanes, cancel, deadline and waiters in threads of their own.
 TEST(TransferThreads, EndsOnceWithLanesAndWaitersInThreads) {
   const auto peer = make_peer(2);

@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include "base/xxh3.hpp"
+#include "device/file/file_errors.hpp"
 #include "device/file/file_page.hpp"
 #include "device/file/file_queue.hpp"
 
@@ -126,8 +127,8 @@ Result<void> Disk::hash(Xxh3& hash, const void* memory, std::size_t bytes) const
     const ssize_t got =
         pread(file->fd(false), buffer.get(), std::min(bytes, slice), static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(file->error(errno, false));
-    if (got == 0) return fail(file->cut_off(at));
+    if (got < 0) return fail(file_io_error(file->path(), errno, false));
+    if (got == 0) return fail(file_cut_off(file->path(), at));
     const auto length = static_cast<std::size_t>(got);
     hash.add(buffer.get(), length);
     bytes -= length;

@@ -28,6 +28,7 @@ struct DiskCounters {
   };
   Way reads, writes;
   std::atomic<std::uint64_t> in_flight{0};
+  std::atomic<std::uint64_t> corrupt_blocks{0};  // that were read and did not match their sums
 
   Way& of(bool write) noexcept { return write ? writes : reads; }
 };

@@ -1,5 +1,7 @@
 #include "device/file/file_queue.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <cerrno>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "base/leak.hpp"
+#include "device/file/file_errors.hpp"
 
 namespace weft::core {
 namespace {
@@ -22,6 +25,25 @@ bool whole_pages(std::uint64_t value) {
 
 bool whole_pages(const std::byte* address) {
   return whole_pages(reinterpret_cast<std::uintptr_t>(address));
+}
+
+std::uint64_t place_of(const OpenFile& file, const Copy& copy, bool write) {
+  return file.at(static_cast<const std::byte*>(write ? copy.to : copy.from));
+}
+
+/// Why not, where blocks are checked and one would be cut.
+std::optional<Error> check_whole(const OpenFile& file, std::span<const Copy> copies, bool write) {
+  if (file.sums() == nullptr) return std::nullopt;
+  for (const Copy& each : copies) {
+    const Range bytes{place_of(file, each, write), each.bytes};
+    if (!file.sums()->whole(bytes))
+      return Error(
+          Code::invalid_argument,
+          fmt::format("file '{}' is checked in blocks of {} bytes: {} bytes from {} on are "
+                      "no whole blocks, or bounce_buffer_bytes cut one",
+                      file.path(), file.sums()->block(), bytes.length, bytes.offset));
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -50,6 +72,10 @@ CopyQueue::Begun FileQueue::copy(std::span<const Copy> copies, Priority priority
     begun.error = file->silent();
     return begun;
   }
+  if (auto error = check_whole(*file, copies, write)) {
+    begun.error = std::move(error);
+    return begun;
+  }
   Request& request = state_->requests[++begun_];
   request.number = begun_;
   request.file = std::move(file);
@@ -68,12 +94,12 @@ CopyQueue::Begun FileQueue::copy(std::span<const Copy> copies, Priority priority
 void FileQueue::cut(Request& request, const Copy& copy, bool write) {
   const OpenFile& file = *request.file;
   auto* memory = static_cast<std::byte*>(write ? const_cast<void*>(copy.from) : copy.to);
-  std::uint64_t at =
-      file.at(static_cast<const std::byte*>(write ? copy.to : const_cast<void*>(copy.from)));
+  std::uint64_t at = place_of(file, copy, write);
   const std::uint64_t end = at + copy.bytes;
   const bool direct = file.direct();
+  const std::uint64_t most = std::max<std::uint64_t>(most_in_one, file.options().checked_block);
   while (at < end) {
-    std::uint64_t until = std::min(end, at + most_in_one);
+    std::uint64_t until = std::min(end, at + most);
     bool whole = false;
     if (direct) {
       const std::uint64_t page = at / file_page * file_page;
@@ -87,6 +113,7 @@ void FileQueue::cut(Request& request, const Copy& copy, bool write) {
     part.direct = whole;
     part.memory = memory;
     part.bytes = until - at;
+    part.at = at;
     part.io = {file.fd(whole), write, file.options().durable, memory, part.bytes, at, &part, 0};
     memory += part.bytes;
     at = until;
@@ -102,19 +129,14 @@ void FileQueue::start() {
 
 bool FileQueue::start(Part& part) {
   Request& request = *part.request;
-  if (!disk_.enter(request.priority, part.bytes)) return false;
-  const bool through_buffer = part.direct && !whole_pages(part.memory);
-  if (through_buffer && !part.buffer) {
-    part.buffer = take_buffer(part.bytes);
-    if (!part.buffer) {
-      disk_.leave(part.bytes);
-      return false;
-    }
-    part.io.memory = part.buffer.get();
-    if (part.io.write) std::memcpy(part.io.memory, part.memory, part.bytes);
+  if (!enter(part)) return false;
+  if (!take_memory(part)) {
+    leave(part);
+    return false;
   }
+  if (request.file->sums() != nullptr && !part.next) put_sums_first(part);
   if (!state_->channel->begin(part.io)) {
-    disk_.leave(part.bytes);
+    leave(part);
     return false;
   }
   part.begun = Clock::now();
@@ -122,6 +144,40 @@ bool FileQueue::start(Part& part) {
   ++request.under_way;
   ++state_->under_way;
   return true;
+}
+
+/// There is room for it, and its blocks are no others' at the moment.
+bool FileQueue::enter(const Part& part) const {
+  if (!disk_.enter(part.request->priority, part.bytes)) return false;
+  BlockSums* const sums = part.request->file->sums();
+  if (sums == nullptr || sums->enter({part.at, part.bytes}, part.io.write)) return true;
+  disk_.leave(part.bytes);
+  return false;
+}
+
+void FileQueue::leave(const Part& part) const {
+  disk_.leave(part.bytes);
+  if (BlockSums* sums = part.request->file->sums()) sums->leave({part.at, part.bytes});
+}
+
+/// False: there is none that the drive would take.
+bool FileQueue::take_memory(Part& part) {
+  if (!part.direct || whole_pages(part.memory) || part.buffer) return true;
+  part.buffer = take_buffer(part.bytes);
+  if (!part.buffer) return false;
+  part.io.memory = part.buffer.get();
+  if (part.io.write) std::memcpy(part.io.memory, part.memory, part.bytes);
+  return true;
+}
+
+/// Of a write: whatever becomes of the blocks, they are what these say, or they are found out.
+void FileQueue::put_sums_first(Part& part) {
+  const BlockSums& sums = *part.request->file->sums();
+  part.sums.resize(part.bytes / sums.block());
+  if (part.io.write)
+    for (std::size_t i = 0; i < part.sums.size(); ++i)
+      part.sums[i] = BlockSums::of(part.io.memory + i * sums.block(), sums.block());
+  part.next = std::exchange(part.io, sums.io(part.sums, part.at, part.io.write, &part));
 }
 
 FilePages FileQueue::take_buffer(std::size_t bytes) {
@@ -148,21 +204,22 @@ std::vector<CopyQueue::News> FileQueue::news() {
 /// The kernel has done some of it, or says why not.
 void FileQueue::advance(Part& part) {
   const std::int64_t result = part.io.result;
-  Request& request = *part.request;
+  const bool of_sums = part.next.has_value();
+  OpenFile& file = *part.request->file;
+  const std::string& path = of_sums ? file.sums()->path() : file.path();
   // Cancelled: the thread that began it has ended.
   if (result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
     go_on(part, 0);
-  } else if (result == -EINVAL && part.direct) {
-    request.file->refuse_direct();
+  } else if (result == -EINVAL && part.direct && !of_sums) {
+    file.refuse_direct();
     part.direct = false;
     go_on(part, 0);
   } else if (result < 0) {
-    finish(part, request.file->error(static_cast<int>(-result), part.io.write));
+    finish(part, file_io_error(path, static_cast<int>(-result), part.io.write));
   } else if (result == 0) {
-    finish(part,
-           part.io.write ? request.file->error(EIO, true) : request.file->cut_off(part.io.at));
+    finish(part, part.io.write ? file_io_error(path, EIO, true) : file_cut_off(path, part.io.at));
   } else if (static_cast<std::size_t>(result) >= part.io.bytes) {
-    finish(part, std::nullopt);
+    done(part);
   } else {
     go_on(part, static_cast<std::size_t>(result));
   }
@@ -173,11 +230,38 @@ void FileQueue::go_on(Part& part, std::size_t done) {
   part.io.memory += done;
   part.io.bytes -= done;
   part.io.at += done;
-  // Where a file ends, direct I/O stops in the middle of a page.
-  if (!whole_pages(part.io.at) || !whole_pages(part.io.bytes)) part.direct = false;
-  part.io.fd = part.request->file->fd(part.direct);
+  if (!part.next) {
+    // Where a file ends, direct I/O stops in the middle of a page.
+    if (!whole_pages(part.io.at) || !whole_pages(part.io.bytes)) part.direct = false;
+    part.io.fd = part.request->file->fd(part.direct);
+  }
   if (!state_->channel->begin(part.io))
-    finish(part, part.request->file->error(EAGAIN, part.io.write));
+    finish(part, file_io_error(part.request->file->path(), EAGAIN, part.io.write));
+}
+
+/// With its sums, which the bytes follow, or with these.
+void FileQueue::done(Part& part) {
+  if (!part.next) return finish(part, part.io.write ? std::nullopt : check(part));
+  part.io = *std::exchange(part.next, std::nullopt);
+  go_on(part, 0);
+}
+
+/// Whether its blocks are what their sums say; what is wrong with the first that is not.
+std::optional<Error> FileQueue::check(const Part& part) const {
+  std::optional<Error> error;
+  const OpenFile& file = *part.request->file;
+  const std::byte* block = part.buffer ? part.buffer.get() : part.memory;
+  for (std::size_t i = 0; i < part.sums.size(); ++i, block += file.sums()->block()) {
+    if (part.sums[i] == 0 || part.sums[i] == BlockSums::of(block, file.sums()->block())) continue;
+    disk_.counters().corrupt_blocks.fetch_add(1, std::memory_order_relaxed);
+    if (!error)
+      error = Error(Code::corrupt,
+                    fmt::format("file '{}': the block of {} bytes at {} is not what "
+                                "its sum in '{}' says",
+                                file.path(), file.sums()->block(),
+                                part.at + i * file.sums()->block(), file.sums()->path()));
+  }
+  return error;
 }
 
 void FileQueue::finish(Part& part, std::optional<Error> error) {
@@ -194,7 +278,7 @@ void FileQueue::finish(Part& part, std::optional<Error> error) {
     auto& free = state_->buffers[std::bit_ceil(std::max(part.bytes, file_page))];
     if (free.size() < most_free) free.push_back(std::move(part.buffer));
   }
-  disk_.leave(part.bytes);
+  leave(part);
   --request.under_way;
   --state_->under_way;
   if (error && !request.error) {

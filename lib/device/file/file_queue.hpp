@@ -22,6 +22,9 @@ namespace weft::core {
 /// A copy is cut into whole pages, which go to the drive by direct I/O, and what is before and
 /// behind them, which goes through the page cache. Memory that does not begin at a page is copied
 /// through a buffer that does: the drive asks for that.
+///
+/// Of a file whose blocks are checked, only whole blocks are copied: first their sums are read or
+/// written, then they are.
 class FileQueue final : public CopyQueue {
  public:
   FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel);
@@ -41,7 +44,10 @@ class FileQueue final : public CopyQueue {
     bool direct = false;
     std::byte* memory = nullptr;  // what is read or written: the Io's, unless that is a buffer
     std::size_t bytes = 0;        // of both
+    std::uint64_t at = 0;         // in the file
     FilePages buffer;
+    std::vector<std::uint64_t> sums;  // of its blocks, where they are checked
+    std::optional<Io> next;           // behind that of the sums
     Clock::time_point begun{};
   };
   struct Request {
@@ -65,9 +71,15 @@ class FileQueue final : public CopyQueue {
   static void cut(Request& request, const Copy& copy, bool write);
   void start();
   bool start(Part& part);
+  bool enter(const Part& part) const;
+  void leave(const Part& part) const;
+  bool take_memory(Part& part);
+  static void put_sums_first(Part& part);
   FilePages take_buffer(std::size_t bytes);
   void advance(Part& part);
   void go_on(Part& part, std::size_t done);
+  void done(Part& part);
+  std::optional<Error> check(const Part& part) const;
   void finish(Part& part, std::optional<Error> error);
   void drop_waiting(Request& request);
   void look_for_silence(Clock::time_point now);

@@ -8,44 +8,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "device/file/disk.hpp"
+#include "device/file/file_errors.hpp"
 #include "device/file/file_page.hpp"
 #include "device/file/io_channel.hpp"
 
 namespace weft::core {
 namespace {
-
-Code code_of(int number) {
-  switch (number) {
-    case ENOENT:
-    case ENOTDIR:
-      return Code::not_found;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Code::permission_denied;
-    case EISDIR:
-    case EINVAL:
-      return Code::invalid_argument;
-    case ENOMEM:
-      return Code::out_of_memory;
-    case ETIMEDOUT:
-      return Code::timed_out;
-    default:
-      return Code::unavailable;
-  }
-}
-
-Error named(const std::string& path, int number) {
-  return Error(code_of(number),
-               fmt::format("'{}': {} (errno {})", path, std::strerror(number), number));
-}
 
 /// Of a descriptor, as people know it.
 std::string path_of(int fd) {
@@ -67,17 +44,6 @@ Descriptor open_at(const std::string& path, int flags) {
 
 }  // namespace
 
-Error OpenFile::error(int number, bool write) const {
-  return Error(code_of(number), fmt::format("{} file '{}' failed: {} (errno {})",
-                                            write ? "writing to" : "reading from", path_,
-                                            std::strerror(number), number));
-}
-
-Error OpenFile::cut_off(std::uint64_t at) const {
-  return Error(Code::unavailable,
-               fmt::format("file '{}' ends at byte {}: it was cut off (errno {})", path_, at, EIO));
-}
-
 Error OpenFile::silent() const {
   return Error(
       Code::timed_out,
@@ -86,9 +52,11 @@ Error OpenFile::silent() const {
 }
 
 std::string OpenFile::how() const {
-  if (direct()) return fmt::format("a file, by direct I/O ({})", io_channel_name());
-  return fmt::format("a file, buffered by the kernel{} ({})",
-                     why_buffered_.empty() ? "" : ": " + why_buffered_, io_channel_name());
+  const std::string checked =
+      sums_ ? fmt::format(", its blocks of {} bytes checked", sums_->block()) : "";
+  if (direct()) return fmt::format("a file, by direct I/O ({}){}", io_channel_name(), checked);
+  return fmt::format("a file, buffered by the kernel{} ({}){}",
+                     why_buffered_.empty() ? "" : ": " + why_buffered_, io_channel_name(), checked);
 }
 
 Result<void> OpenFile::open_descriptors(const Memory& memory) {
@@ -97,7 +65,7 @@ Result<void> OpenFile::open_descriptors(const Memory& memory) {
   const std::string name = by_path ? path_ : fmt::format("/proc/self/fd/{}", memory.fd());
   if (!by_path) {
     const int flags = fcntl(memory.fd(), F_GETFL);
-    if (flags < 0) return fail(named(path_, errno));
+    if (flags < 0) return fail(file_error(path_, errno));
     read_only_ = read_only_ || (flags & O_ACCMODE) == O_RDONLY;
   }
   const int access = read_only_ ? O_RDONLY : O_RDWR;
@@ -114,7 +82,7 @@ Result<void> OpenFile::open_descriptors(const Memory& memory) {
     buffered_ = Descriptor(fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0));
     why_buffered_ = fmt::format("it can't be opened anew: {}", std::strerror(refused));
   }
-  if (buffered_.get() < 0) return fail(named(path_, refused));
+  if (buffered_.get() < 0) return fail(file_error(path_, refused));
   if (!options_.direct)
     why_buffered_ = "that was asked for";
   else if (why_buffered_.empty())
@@ -155,10 +123,10 @@ void OpenFile::try_direct() {
 
 Result<void> OpenFile::check_size(const Memory& memory) {
   struct stat status {};
-  if (fstat(buffered_.get(), &status) != 0) return fail(named(path_, errno));
+  if (fstat(buffered_.get(), &status) != 0) return fail(file_error(path_, errno));
   std::uint64_t length = static_cast<std::uint64_t>(status.st_size);
   if (S_ISBLK(status.st_mode)) {
-    if (ioctl(buffered_.get(), BLKGETSIZE64, &length) != 0) return fail(named(path_, errno));
+    if (ioctl(buffered_.get(), BLKGETSIZE64, &length) != 0) return fail(file_error(path_, errno));
   } else if (!S_ISREG(status.st_mode)) {
     return fail(Code::invalid_argument,
                 fmt::format("'{}' is neither a file nor a block device", path_));
@@ -178,9 +146,38 @@ Result<void> OpenFile::check_size(const Memory& memory) {
       return fail(Code::invalid_argument, fmt::format("{} bytes from {} leave '{}', which has {}",
                                                       size_, offset_, path_, length));
     if (ftruncate(buffered_.get(), static_cast<off_t>(offset_ + size_)) != 0)
-      return fail(named(path_, errno));
+      return fail(file_error(path_, errno));
   }
   disk_ = &Disk::of(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev);
+  return open_sums(memory, length);
+}
+
+/// Of a file that had so many bytes until now.
+Result<void> OpenFile::open_sums(const Memory& memory, std::uint64_t length) {
+  const std::uint64_t block = options_.checked_block;
+  if (block == 0) return {};
+  if (!std::has_single_bit(block) || block < file_page)
+    return fail(
+        Code::invalid_argument,
+        fmt::format("checked_block is a power of two from {} on, not {}", file_page, block));
+  if (offset_ % block != 0 || size_ % block != 0)
+    return fail(Code::invalid_argument,
+                fmt::format("{} bytes of '{}' from {} on are no whole blocks of {}", size_, path_,
+                            offset_, block));
+  const bool named = !options_.sums.empty();
+  std::error_code none;
+  if (!named && (memory.path().empty() || !std::filesystem::is_regular_file(path_, none)))
+    return fail(
+        Code::invalid_argument,
+        fmt::format("where the sums of '{}' lie has to be said (FileOptions::sums)", path_));
+  auto opened = BlockSums::open({named ? options_.sums : path_ + ".xxh3",
+                                 block,
+                                 {offset_, size_},
+                                 length,
+                                 !read_only_,
+                                 options_.durable});
+  if (!opened) return fail(std::move(opened.error()));
+  sums_ = std::move(*opened);
   return {};
 }
 

@@ -9,6 +9,7 @@
 #include <weft/memory.hpp>
 
 #include "base/descriptor.hpp"
+#include "device/file/block_sums.hpp"
 
 namespace weft::core {
 
@@ -42,15 +43,15 @@ class OpenFile {
   std::uint64_t at(const std::byte* address) const noexcept {
     return offset_ + static_cast<std::uint64_t>(address - address_);
   }
-  /// "'/data/pages': No space left on device (errno 28)".
-  Error error(int number, bool write) const;
-  Error cut_off(std::uint64_t at) const;
+  /// Null: its blocks are not checked.
+  BlockSums* sums() const noexcept { return sums_.get(); }
   Error silent() const;
 
  private:
   OpenFile() = default;
   Result<void> open_descriptors(const Memory& memory);
   Result<void> check_size(const Memory& memory);
+  Result<void> open_sums(const Memory& memory, std::uint64_t length);
   void try_direct();
 
   Descriptor buffered_, direct_;
@@ -62,6 +63,7 @@ class OpenFile {
   std::size_t size_ = 0;
   std::byte* address_ = nullptr;
   Disk* disk_ = nullptr;
+  std::unique_ptr<BlockSums> sums_;
 };
 
 }  // namespace weft::core

@@ -514,6 +514,8 @@ typedef struct weft_file_options {
   uint32_t queue_depth;      ///< Reads and writes that the drive has at a time; 0: 64.
   uint64_t bytes_in_flight;  ///< Bytes of these; 0: 64 MiB.
   int64_t timeout_ns;        ///< What the drive has not done by then has failed; 0: 30 s.
+  uint64_t checked_block;    ///< Bytes of a block, each of which has its sum; 0: none has.
+  const char* sums;          ///< The file of sums; NULL: the path with ".xxh3" behind it.
 } weft_file_options;
 
 /// `bytes` of a file or a block device, from `offset` on; 0: up to its end. See weft::Memory::file.

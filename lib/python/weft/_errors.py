@@ -174,7 +174,7 @@ class Internal(Error):
 
 
 class Corrupt(Error):
-    """The bytes at the two ends of a transfer differ."""
+    """The bytes at the two ends differ, or a file's block and its sum."""
 
     code = "corrupt"
 

@@ -1,0 +1,429 @@
+// Files whose blocks are checked: the file of sums, what is found, and what a crash leaves.
+#include "device/file/block_sums.hpp"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <optional>
+#include <random>
+
+#include "base/xxh3.hpp"
+#include "device/file/io_channel.hpp"
+#include "engine/file_copies.hpp"
+#include "file_segments.hpp"
+#include "files.hpp"
+#include "folder.hpp"
+#include "pattern.hpp"
+
+namespace weft::core::test::block_sums_tests {
+namespace {
+
+using testing::HasSubstr;
+using weft::test::contents_of;
+using weft::test::fill;
+using weft::test::Folder;
+using weft::test::holds;
+using weft::test::pattern;
+using weft::test::put;
+using weft::test::same_bytes;
+
+constexpr std::size_t block = 64 << 10, blocks = 40, file_bytes = block * blocks;
+constexpr std::size_t head = 4096;
+
+Deadline soon() {
+  return Deadline::in(std::chrono::seconds(60));
+}
+
+FileOptions checked(std::uint64_t bytes = block) {
+  FileOptions options;
+  options.create = true;
+  options.checked_block = bytes;
+  return options;
+}
+
+void change(const std::string& path, std::uint64_t at, const void* bytes, std::size_t count) {
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(pwrite(file.get(), bytes, count, static_cast<off_t>(at)), static_cast<ssize_t>(count));
+}
+
+void flip_a_bit(const std::string& path, std::uint64_t at) {
+  const Blob now = contents_of(path);
+  const std::byte other = now[at] ^ std::byte{4};
+  change(path, at, &other, 1);
+}
+
+template <typename T>
+testing::AssertionResult fails(const Result<T>& result, Code code, const std::string& words) {
+  if (result) return testing::AssertionFailure() << "it succeeded";
+  if (result.error().code() == code && result.error().message().find(words) != std::string::npos)
+    return testing::AssertionSuccess();
+  return testing::AssertionFailure() << result.error().to_string();
+}
+
+/// By io_uring where it is permitted, and by threads.
+class CheckedFile : public testing::TestWithParam<bool> {
+ protected:
+  CheckedFile() {
+    if (GetParam()) make_io_channels_by(open_io_threads);
+  }
+  ~CheckedFile() override { make_io_channels_by({}); }
+
+  SegmentPtr open(const FileOptions& options = checked()) const {
+    return segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
+  }
+  Result<void> write(const SegmentPtr& file, std::uint64_t seed) {
+    fill({memory->address(), file_bytes}, seed);
+    return copy_by_file(file, memory, all, soon());
+  }
+  Result<void> read_block(const SegmentPtr& file, std::size_t index) {
+    const Pair one[] = {{index * block, index * block, block}};
+    return copy_by_file(memory, file, one, soon());
+  }
+  /// That block is found out, with its place, and no other.
+  void expect_found(const SegmentPtr& file, std::size_t index) {
+    const std::uint64_t before = file_disk(file).counters().corrupt_blocks;
+    EXPECT_TRUE(fails(copy_by_file(memory, file, all, soon()), Code::corrupt, path));
+    for (std::size_t each = 0; each < blocks; ++each) {
+      const auto read = read_block(file, each);
+      EXPECT_EQ(read.has_value(), each != index) << each;
+      if (!read) {
+        EXPECT_EQ(read.error().code(), Code::corrupt);
+        EXPECT_THAT(read.error().message(), HasSubstr("'" + path + "'"));
+        EXPECT_THAT(read.error().message(), HasSubstr("'" + path + ".xxh3'"));
+        EXPECT_THAT(read.error().message(), HasSubstr("at " + std::to_string(index * block)));
+      }
+    }
+    EXPECT_EQ(file_disk(file).counters().corrupt_blocks - before, 2U);
+  }
+  static const Disk& file_disk(const SegmentPtr& file) {
+    return static_cast<const Disk&>(file->device());
+  }
+
+  const Folder folder;
+  const std::string path = folder.at("pages"), sums = path + ".xxh3";
+  const SegmentPtr memory = segment_of(Memory::own(file_bytes));
+  const std::array<Pair, 1> all{Pair{0, 0, file_bytes}};
+};
+
+TEST_P(CheckedFile, EveryByteAndTheSumOfEachBlock) {
+  for (const bool direct : {true, false})
+    for (const bool durable : {true, false})
+      for (const std::size_t size : {std::size_t{4096}, block, std::size_t{2} << 20}) {
+        std::filesystem::remove(path);
+        std::filesystem::remove(sums);
+        FileOptions options = checked(size);
+        options.direct = direct;
+        options.durable = durable;
+        const std::size_t bytes = file_bytes / size * size;
+        const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, bytes, options)));
+        fill({memory->address(), file_bytes}, 7);
+        const Pair pieces[] = {{0, 0, size}, {size, size, bytes - size}};
+        ASSERT_TRUE(copy_by_file(file, memory, pieces, soon()));
+        EXPECT_TRUE(same_bytes(contents_of(path), pattern(bytes, 7)));
+        const Blob stored = contents_of(sums);
+        ASSERT_EQ(stored.size(), head + bytes / size * 8);
+        for (std::size_t i = 0; i < bytes / size; ++i) {
+          std::uint64_t sum = 0;
+          std::memcpy(&sum, stored.data() + head + i * 8, 8);
+          EXPECT_EQ(sum, XXH3_64bits(memory->address() + i * size, size)) << i;
+        }
+        fill({memory->address(), file_bytes}, 8);
+        ASSERT_TRUE(copy_by_file(memory, file, pieces, soon()));
+        EXPECT_TRUE(holds({memory->address(), bytes}, 7));
+      }
+}
+
+/// Memory that the drive does not take: through a buffer.
+TEST_P(CheckedFile, MemoryThatBeginsAnywhere) {
+  const SegmentPtr file = open(), odd = segment_of(Memory::own(file_bytes + 4096));
+  fill({odd->address() + 5, file_bytes}, 9);
+  const Pair in[] = {{0, 5, file_bytes}}, out[] = {{7, 0, file_bytes}};
+  ASSERT_TRUE(copy_by_file(file, odd, in, soon()));
+  ASSERT_TRUE(copy_by_file(odd, file, out, soon()));
+  EXPECT_TRUE(holds({odd->address() + 7, file_bytes}, 9));
+  flip_a_bit(path, 11 * block + 3);
+  EXPECT_TRUE(fails(copy_by_file(odd, file, out, soon()), Code::corrupt, path));
+}
+
+TEST_P(CheckedFile, ABitOfItThatChangedIsFound) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  flip_a_bit(path, 17 * block + 12'345);
+  expect_found(file, 17);
+  ASSERT_TRUE(write(file, 2)) << "what is written anew is good again";
+  EXPECT_TRUE(copy_by_file(memory, file, all, soon()));
+}
+
+TEST_P(CheckedFile, ASumThatChangedIsFound) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  flip_a_bit(sums, head + 23 * 8);
+  expect_found(file, 23);
+}
+
+TEST_P(CheckedFile, OldBytesUnderANewSumAndNewBytesUnderAnOldOneAreFound) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  const Blob old_bytes = contents_of(path), old_sums = contents_of(sums);
+  ASSERT_TRUE(write(file, 2));
+  change(path, 5 * block, old_bytes.data() + 5 * block, block);
+  expect_found(file, 5);
+  ASSERT_TRUE(write(file, 2));
+  change(sums, head + 6 * 8, old_sums.data() + head + 6 * 8, 8);
+  expect_found(file, 6);
+}
+
+TEST_P(CheckedFile, ABlockThatIsHalfNewIsFound) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  const Blob newer = pattern(file_bytes, 2);
+  change(path, 30 * block, newer.data() + 30 * block, block / 2);
+  expect_found(file, 30);
+}
+
+TEST_P(CheckedFile, WhatWasThereBeforeHasNoSum) {
+  put(path, pattern(file_bytes, 1));
+  const SegmentPtr file = open();
+  flip_a_bit(path, 3 * block);
+  EXPECT_TRUE(copy_by_file(memory, file, all, soon())) << "nobody knows what it was";
+  const Pair one[] = {{3 * block, 3 * block, block}};
+  ASSERT_TRUE(copy_by_file(file, memory, one, soon()));
+  EXPECT_TRUE(read_block(file, 3));
+  flip_a_bit(path, 3 * block);
+  expect_found(file, 3);
+}
+
+TEST_P(CheckedFile, OnlyWholeBlocksAreMoved) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  for (const Pair piece : {Pair{0, 0, block - 1}, Pair{0, 4096, block}, Pair{0, 0, block + 4096}}) {
+    const Pair pieces[] = {piece};
+    EXPECT_TRUE(fails(copy_by_file(memory, file, pieces, soon()), Code::invalid_argument,
+                      "blocks of 65536 bytes"));
+    const Pair back[] = {{piece.remote, piece.local, piece.length}};
+    EXPECT_TRUE(
+        fails(copy_by_file(file, memory, back, soon()), Code::invalid_argument, "no whole blocks"));
+  }
+  EXPECT_TRUE(same_bytes(contents_of(path), pattern(file_bytes, 1)));
+}
+
+/// Sums that are gone are an error, and not a block without one.
+TEST_P(CheckedFile, SumsThatAreCutOffAreAnError) {
+  const SegmentPtr file = open();
+  ASSERT_TRUE(write(file, 1));
+  ASSERT_EQ(truncate(sums.c_str(), head + 10 * 8), 0);
+  EXPECT_TRUE(read_block(file, 9));
+  EXPECT_TRUE(fails(read_block(file, 10), Code::unavailable, "'" + sums + "' ends at byte"));
+}
+
+/// Rounds after another differ.
+std::uint64_t seed_of(std::uint64_t round) {
+  return round % 4;
+}
+
+/// Writes round after round, and says when one has ended. Ends only by being killed, or with a
+/// failure.
+[[noreturn]] void write_for_ever(const std::string& path, const FileOptions& options,
+                                 std::uint64_t first, int to_parent) {
+  auto opened = OpenFile::open(Memory::file(path, 0, file_bytes, options));
+  if (!opened) _exit(1);
+  const SegmentPtr file = segment_of(*opened), memory = segment_of(Memory::own(4 * file_bytes));
+  for (std::uint64_t seed = 0; seed < 4; ++seed)
+    fill({memory->address() + seed * file_bytes, file_bytes}, seed);
+  for (std::uint64_t round = first;; ++round) {
+    const Pair all[] = {{0, seed_of(round) * file_bytes, file_bytes}};
+    if (!copy_by_file(file, memory, all, soon())) _exit(2);
+    if (::write(to_parent, &round, sizeof round) != sizeof round) _exit(3);
+  }
+}
+
+/// Writes since `first`, and is killed somewhere in the middle of a round. The last that it ended.
+std::optional<std::uint64_t> killed_while_writing(const std::string& path,
+                                                  const FileOptions& options, std::uint64_t first,
+                                                  std::chrono::microseconds later) {
+  int pipe[2];
+  if (pipe2(pipe, O_CLOEXEC) != 0) return std::nullopt;
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    write_for_ever(path, options, first, pipe[1]);
+  }
+  close(pipe[1]);
+  std::uint64_t ended = 0;
+  bool any = ::read(pipe[0], &ended, sizeof ended) == sizeof ended;
+  for (const auto until = Clock::now() + later; Clock::now() < until;) {
+  }
+  kill(child, SIGKILL);
+  int status = 0;
+  waitpid(child, &status, 0);
+  std::uint64_t next = 0;
+  while (::read(pipe[0], &next, sizeof next) == sizeof next) ended = next;
+  close(pipe[0]);
+  any = any && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  return any ? std::optional(ended) : std::nullopt;
+}
+
+/// The kernel may have kept the child's files for a moment.
+SegmentPtr open_after(const std::string& path, const FileOptions& options) {
+  for (const Deadline deadline = soon(); !deadline.passed();) {
+    auto opened = OpenFile::open(Memory::file(path, 0, file_bytes, options));
+    if (opened) return segment_of(*opened);
+    if (opened.error().code() != Code::unavailable) break;
+  }
+  return nullptr;
+}
+
+TEST_P(CheckedFile, AKilledWriterLeavesEachBlockOldOrNewOrFoundOut) {
+  std::mt19937 random(12);
+  std::uint64_t round = 1;
+  std::array<std::size_t, 3> seen{};  // old, new, found out
+  const int kills = weft::test::long_forms() ? 500 : 25;
+  for (int kill = 0; kill < kills; ++kill) {
+    FileOptions options = checked();
+    options.direct = kill % 2 == 0;
+    const auto ended =
+        killed_while_writing(path, options, round, std::chrono::microseconds(random() % 6000));
+    ASSERT_TRUE(ended);
+    const SegmentPtr file = open_after(path, options);
+    ASSERT_NE(file, nullptr);
+    for (std::size_t i = 0; i < blocks; ++i) {
+      const auto read = read_block(file, i);
+      const Bytes bytes{memory->address() + i * block, block};
+      if (!read) {
+        ASSERT_EQ(read.error().code(), Code::corrupt) << read.error().to_string();
+        ++seen[2];
+      } else if (holds(bytes, seed_of(*ended), i * block)) {
+        ++seen[0];
+      } else {
+        ASSERT_TRUE(holds(bytes, seed_of(*ended + 1), i * block))
+            << "kill " << kill << ", block " << i;
+        ++seen[1];
+      }
+    }
+    round = *ended + 2;
+  }
+  EXPECT_GT(seen[0] + seen[1], 0U);
+  std::cout << "blocks: " << seen[0] << " old, " << seen[1] << " new, " << seen[2]
+            << " found out\n";
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, CheckedFile, testing::Bool(), [](const auto& by_threads) {
+  return by_threads.param ? "threads" : "ring";
+});
+
+/// How files of sums are opened.
+class SumsOf : public testing::Test {
+ protected:
+  static Result<std::shared_ptr<OpenFile>> open(const Memory& memory) {
+    return OpenFile::open(memory);
+  }
+  Result<std::shared_ptr<OpenFile>> open(const FileOptions& options) const {
+    return OpenFile::open(Memory::file(path, 0, file_bytes, options));
+  }
+
+  const Folder folder;
+  const std::string path = folder.at("pages"), sums = path + ".xxh3";
+};
+
+TEST_F(SumsOf, AFileThatDoesNotFitIsRefused) {
+  must_open(Memory::file(path, 0, file_bytes, checked()));
+  EXPECT_TRUE(
+      fails(open(checked(4096)), Code::invalid_argument, "blocks of 65536 bytes, not 4096"));
+  EXPECT_TRUE(open(checked()));
+  const Blob good = contents_of(sums);
+  flip_a_bit(sums, 8);
+  EXPECT_TRUE(fails(open(checked()), Code::invalid_argument, "version"));
+  put(sums, good);
+  flip_a_bit(sums, 3);
+  EXPECT_TRUE(fails(open(checked()), Code::invalid_argument, "'" + sums + "' is no file of sums"));
+  put(sums, Blob(7));
+  EXPECT_TRUE(fails(open(checked()), Code::invalid_argument, "is no file of sums"));
+}
+
+TEST_F(SumsOf, BlocksHaveASizeAndTheFileIsMadeOfThem) {
+  const auto refuses = [&](std::uint64_t offset, std::size_t bytes, std::uint64_t size) {
+    return fails(open(Memory::file(path, offset, bytes, checked(size))), Code::invalid_argument,
+                 "");
+  };
+  EXPECT_TRUE(refuses(0, 1 << 20, 2048));
+  EXPECT_TRUE(refuses(0, 3 << 20, 3 << 12));
+  EXPECT_TRUE(refuses(0, block + 1, block));
+  EXPECT_TRUE(refuses(4096, block, block));
+  EXPECT_TRUE(open(Memory::file(path, block, block, checked())));
+}
+
+TEST_F(SumsOf, WhereTheyLieIsSaidForADescriptor) {
+  put(path, pattern(file_bytes, 1));
+  const Descriptor fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  FileOptions options = checked();
+  EXPECT_TRUE(fails(open(Memory::file(fd.get(), 0, 0, options)), Code::invalid_argument,
+                    "FileOptions::sums"));
+  options.sums = folder.at("elsewhere");
+  EXPECT_TRUE(open(Memory::file(fd.get(), 0, 0, options)));
+  EXPECT_TRUE(std::filesystem::exists(options.sums));
+  EXPECT_FALSE(std::filesystem::exists(sums));
+}
+
+TEST_F(SumsOf, AReaderMakesNone) {
+  put(path, pattern(file_bytes, 1));
+  FileOptions options = checked();
+  options.read_only = true;
+  EXPECT_TRUE(fails(open(options), Code::not_found, sums));
+  must_open(Memory::file(path, 0, block, checked()));
+  EXPECT_TRUE(fails(open(options), Code::unavailable, "ends before the sums of byte"));
+  EXPECT_TRUE(open(Memory::file(path, 0, block, options)));
+}
+
+TEST_F(SumsOf, OneMayWriteABlockOrSeveralMayReadIt) {
+  FileOptions reads = checked();
+  reads.read_only = true;
+  {
+    const auto writer = must_open(Memory::file(path, 0, file_bytes, checked()));
+    EXPECT_TRUE(fails(open(checked()), Code::unavailable, "is in use"));
+    EXPECT_TRUE(fails(open(reads), Code::unavailable, "is in use"));
+    EXPECT_TRUE(open(Memory::file(path, file_bytes, block, checked()))) << "of other blocks";
+  }
+  const auto one = must_open(Memory::file(path, 0, file_bytes, reads));
+  EXPECT_TRUE(open(reads));
+  EXPECT_TRUE(fails(open(checked()), Code::unavailable, "is in use"));
+}
+
+/// Such as those of a file that was removed and made anew.
+TEST_F(SumsOf, WhatAFileDidNotHaveIsForgotten) {
+  const auto write_all = [&] {
+    const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, checked())));
+    const SegmentPtr memory = segment_of(Memory::own(file_bytes));
+    const Pair all[] = {{0, 0, file_bytes}};
+    fill({memory->address(), file_bytes}, 1);
+    EXPECT_TRUE(copy_by_file(file, memory, all, soon()));
+  };
+  write_all();
+  ASSERT_EQ(truncate(path.c_str(), 10 * block), 0);
+  const SegmentPtr memory = segment_of(Memory::own(file_bytes));
+  const Pair all[] = {{0, 0, file_bytes}};
+  {
+    const SegmentPtr grown = segment_of(must_open(Memory::file(path, 0, file_bytes, checked())));
+    EXPECT_TRUE(copy_by_file(memory, grown, all, soon()));
+    flip_a_bit(path, 9 * block);
+    EXPECT_FALSE(copy_by_file(memory, grown, all, soon())) << "those that it had are known";
+  }
+  std::filesystem::remove(path);
+  const SegmentPtr anew = segment_of(must_open(Memory::file(path, 0, file_bytes, checked())));
+  EXPECT_TRUE(copy_by_file(memory, anew, all, soon()));
+}
+
+TEST_F(SumsOf, HowAFileIsUsedSaysThatItIsChecked) {
+  const auto file = must_open(Memory::file(path, 0, file_bytes, checked()));
+  EXPECT_THAT(file->how(), HasSubstr("its blocks of 65536 bytes checked"));
+}
+
+}  // namespace
+}  // namespace weft::core::test::block_sums_tests
