@@ -12,8 +12,10 @@ from pathlib import Path
 from kernel import Missing
 
 GUEST = Path(__file__).resolve().parent / "guest"
-# What the guest runs besides busybox and the project's own programs.
-TOOLS = ["ip", "rdma"]
+# What the guest runs besides busybox and the project's own programs, with Debian's package of it:
+# always, and where a test asks for it.
+TOOLS = {"ip": "iproute2", "rdma": "iproute2"}
+MORE_TOOLS = {"mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs", "dmsetup": "dmsetup"}
 # libibverbs finds a device's driver by a file in the one folder and loads it from the other.
 VERBS_DRIVER = "/usr/lib*/*/libibverbs/librxe-rdmav*.so"
 VERBS_CONFIG = "/etc/libibverbs.d/rxe.driver"
@@ -85,17 +87,24 @@ def _stripped(program, folder):
     return target
 
 
-def build(kernel, programs, job, files=()):
+def _find_tools(more):
+    """Their paths, by name."""
+    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    tools = {name: shutil.which(name, path=search) for name in [*TOOLS, *more]}
+    for name, path in tools.items():
+        if path is None:
+            package = {**TOOLS, **MORE_TOOLS}[name]
+            raise Missing(f"the command {name} is not installed ({package})")
+    return tools
+
+
+def build(kernel, programs, job, files=(), more_tools=()):
     """The archive with the kernel's modules, the tools, the programs and all libraries they need.
     `job` is the script that guest/init runs; `files` lie beside it in /."""
     driver = glob.glob(VERBS_DRIVER)
     if not driver or not os.path.exists(VERBS_CONFIG):
         raise Missing("rdma-core's driver for rxe is not installed (ibverbs-providers)")
-    search = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
-    tools = {name: shutil.which(name, path=search) for name in TOOLS}
-    for name, path in tools.items():
-        if path is None:
-            raise Missing(f"the command {name} is not installed (iproute2)")
+    tools = _find_tools(more_tools)
 
     archive = Archive()
     for name in ["proc", "sys", "dev", "tmp", "root"]:
@@ -108,7 +117,7 @@ def build(kernel, programs, job, files=()):
     archive.text("etc/hosts", "127.0.0.1 localhost\n")
     for order, module in enumerate(kernel.modules):
         archive.file(f"modules/{order:02}-{module.name}", module)
-    for path in [GUEST / "init", GUEST / "nic.sh", *files]:
+    for path in [*(GUEST / name for name in ["init", "nic.sh", "drive_named.sh"]), *files]:
         archive.file(Path(path).name, path)
     archive.file("job", job)
     for name, path in tools.items():
