@@ -1021,43 +1021,56 @@ TEST(EvenChunk, IsOfAPartOfOnePieceAndOfWholePages) {
       << "pieces are cut where they end";
 }
 
-/// Whatever there is room for, and however it was cut before.
+/// Takes all of it over two rails, some of it twice: in posts of as many chunks as `together` says.
+void expect_whole_blocks(const std::vector<Pair>& pieces, std::uint64_t block, std::uint64_t part,
+                         std::uint64_t limit, bool together) {
+  NoHost host;
+  auto prepared = make_prepared(make_peer(2), PieceList(pieces), Direction::write, 2);
+  prepared->block = block;
+  const std::uint64_t all = prepared->bytes;
+  const auto transfer = std::make_shared<TransferState>(make_submission(std::move(prepared)), host);
+  const std::size_t rails[] = {0, 1};
+  transfer->start(rails, {part, true});
+  const std::uint64_t chunk = transfer->even_chunk(limit);
+  constexpr std::uint64_t unlimited = ~std::uint64_t{0};
+  std::uint64_t bytes = 0;
+  std::array<Chunk, 8> chunks;
+  for (std::size_t round = 0; transfer->has_chunks(); ++round) {
+    const std::size_t rail = round % 2;
+    const std::size_t count =
+        transfer->take(rail, chunks, chunk, together ? chunk : unlimited, Clock::now());
+    ASSERT_GT(count, 0U);
+    std::uint64_t at_once = 0;
+    for (const Chunk& each : std::span(chunks).first(count)) {
+      ASSERT_EQ((each.length | each.local | each.remote) % block, 0U)
+          << each.length << " at " << each.remote << ", limit " << limit << ", part " << part;
+      ASSERT_LE(each.length, limit);
+      at_once += each.length;
+      if (round == 2) {
+        transfer->give_back(each);
+      } else {
+        bytes += each.length;
+        transfer->completed(rail, each);
+      }
+    }
+    if (together) {
+      EXPECT_LE(at_once, limit);
+    }
+  }
+  EXPECT_EQ(bytes, all);
+  transfer->cancel();
+}
+
 TEST(WholeBlocks, AreNotCut) {
   constexpr std::uint64_t block = 64 << 10;
-  const std::vector<Pair> pieces = {
+  const std::vector<Pair> one = {{0, 0, 13 * block}};
+  const std::vector<Pair> three = {
       {0, 0, 3 * block}, {3 * block, 5 * block, block}, {4 * block, 6 * block, 9 * block}};
-  const auto peer = make_peer(2);
-  NoHost host;
-  for (const std::uint64_t part : {block / 2, 3 * block / 2, 5 * block})
-    for (const std::uint64_t limit : {block, block + 5000, 3 * block - 1, 4 * block}) {
-      auto prepared = make_prepared(peer, PieceList(pieces), Direction::write, 2);
-      prepared->block = block;
-      const auto transfer =
-          std::make_shared<TransferState>(make_submission(std::move(prepared)), host);
-      const std::size_t rails[] = {0, 1};
-      transfer->start(rails, {part, true});
-      std::uint64_t bytes = 0;
-      std::array<Chunk, 8> chunks;
-      for (std::size_t rail = 0, round = 0; transfer->has_chunks(); rail = 1 - rail, ++round) {
-        const std::uint64_t chunk = transfer->even_chunk(limit);
-        const std::size_t count = transfer->take(rail, chunks, chunk, chunk, Clock::now());
-        ASSERT_GT(count, 0U);
-        std::uint64_t together = 0;
-        for (const Chunk& each : std::span(chunks).first(count)) {
-          EXPECT_TRUE(each.length % block == 0 && each.local % block == 0 &&
-                      each.remote % block == 0)
-              << each.length << " at " << each.remote;
-          together += each.length;
-          if (round == 2)
-            transfer->give_back(each);
-          else
-            bytes += each.length, transfer->completed(rail, each);
-        }
-        EXPECT_LE(together, limit);
-      }
-      EXPECT_EQ(bytes, 13 * block);
-      transfer->cancel();
-    }
+  for (const auto& pieces : {one, three})
+    for (const std::uint64_t part : {block / 2, 3 * block / 2, 5 * block})
+      for (const std::uint64_t limit : {block, block + 5000, 3 * block - 1, 4 * block})
+        for (const bool together : {false, true})
+          expect_whole_blocks(pieces, block, part, limit, together);
 }
 
 /// Lanes, cancel, deadline and waiters in threads of their own.

@@ -127,7 +127,8 @@ Result<void> BlockSums::fit(const Wanted& wanted) {
   const auto resize = [&](std::uint64_t bytes) {
     return ftruncate(file_.get(), static_cast<off_t>(bytes)) == 0;
   };
-  const bool forgets = known<needed&& * length> known;
+  const bool knows_more = *length > known;
+  const bool forgets = knows_more && known < needed;
   if ((forgets && !resize(known)) || ((forgets || *length < needed) && !resize(needed)))
     return fail(file_error(path_, errno));
   if (wanted.durable && fsync(file_.get()) != 0) return fail(file_error(path_, errno));
