@@ -221,6 +221,29 @@ TEST_P(FileOver, SaysThatBlocksAreChecked) {
   EXPECT_THAT(way.not_used, testing::Contains(HasSubstr("its blocks of 4096 bytes checked")));
 }
 
+TEST(CheckedBlocks, AreNotCutByBounceBuffersOfAnySize) {
+  constexpr std::size_t block = 64 << 10, bytes = 16 * block;
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(bytes, 1));
+  Config odd = config_for("tcp");
+  odd.bounce_buffer_bytes = 3 * block - 1000;
+  Couple pair = couple(odd);
+  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(block))));
+  Segment mine = must(pair.a.add(Memory::own(bytes)));
+  fill(bytes_of(mine), 2);
+  const Grant grant = must(theirs.grant({}, Rights::read_write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  for (const std::uint64_t count : {16, 5, 3, 1}) {
+    const Pair some[] = {{0, 0, count * block}};
+    for (const Direction direction : {Direction::write, Direction::read})
+      ASSERT_TRUE(succeeds(
+          must(pair.a.submit(must(pair.a.prepare(mine, there, direction, some)))).wait(soon())));
+  }
+  EXPECT_TRUE(holds(bytes_of(mine), 2));
+  EXPECT_TRUE(same_bytes(contents_of(path), pattern(bytes, 2)));
+}
+
 TEST(CheckedBlocks, FitTheBounceBuffersOfBothSides) {
   const Folder folder;
   const std::string path = folder.at("pages");

@@ -860,7 +860,11 @@ class Topo(Case):
             for nic in gpu["nics"]:
                 self.assertEqual(names[nic]["gpus"], [gpu["pci"]])
                 self.assertEqual(names[nic]["numa"], gpu["numa"])
-        for key in ("gpus", "nics"):
+        drives = {drive["name"]: drive for drive in report["drives"]}
+        self.assertEqual(len(drives), 9)
+        self.assertEqual(drives["nvme203n1"]["nics"], report["gpus"][7]["nics"])
+        self.assertEqual(drives["nvme203n1"]["numa"], 1)
+        for key in ("gpus", "nics", "drives"):
             addresses = [device["pci"] for device in report[key]]
             self.assertEqual(addresses, sorted(addresses))
 
@@ -868,7 +872,7 @@ class Topo(Case):
         result = weft("topo", "--xml", self.machine("p4d"))
         self.assertEqual(result.returncode, 0, result.stderr)
         for word in ("NUMA node 1", "root complex", "GPU 7", "rdmap16s27", "efa, 100 Gb/s",
-                     "served by", "host memory"):
+                     "served by", "host memory", "drive nvme160n1", "files on drive"):
             self.assertIn(word, result.stdout)
 
     def test_variable_names_the_machine_where_no_option_does(self):

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <optional>
 #include <random>
@@ -417,6 +419,48 @@ TEST_F(SumsOf, WhereTheyLieIsSaidForADescriptor) {
   EXPECT_TRUE(open(Memory::file(fd.get(), 0, 0, options)));
   EXPECT_TRUE(std::filesystem::exists(options.sums));
   EXPECT_FALSE(std::filesystem::exists(sums));
+}
+
+/// A file as a block device, for as long as this is.
+class Loop {
+ public:
+  explicit Loop(const Folder& folder) {
+    const std::string image = folder.write("image", ""), said = folder.at("said");
+    std::filesystem::resize_file(image, file_bytes);
+    made_ = std::system(("losetup -f --show " + image + " >" + said + " 2>/dev/null").c_str()) == 0;
+    std::getline(std::ifstream(said), path_);
+  }
+  ~Loop() {
+    if (!made_) return;
+    EXPECT_EQ(std::system(("losetup -d " + path_).c_str()), 0);
+  }
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+  bool made() const { return made_; }
+  const std::string& path() const { return path_; }
+
+ private:
+  bool made_ = false;
+  std::string path_;
+};
+
+TEST_F(SumsOf, WhereTheyLieIsSaidForABlockDevice) {
+  const Loop device(folder);
+  if (!device.made()) GTEST_SKIP() << "it takes root and a loop device";
+  FileOptions options = checked();
+  EXPECT_TRUE(fails(open(Memory::file(device.path(), 0, 0, options)), Code::invalid_argument,
+                    "FileOptions::sums"));
+  options.sums = sums;
+  const SegmentPtr file = segment_of(must_open(Memory::file(device.path(), 0, 0, options)));
+  const SegmentPtr memory = segment_of(Memory::own(file_bytes));
+  const Pair all[] = {{0, 0, file_bytes}};
+  fill({memory->address(), file_bytes}, 1);
+  ASSERT_TRUE(copy_by_file(file, memory, all, soon()));
+  fill({memory->address(), file_bytes}, 2);
+  ASSERT_TRUE(copy_by_file(memory, file, all, soon()));
+  EXPECT_TRUE(holds({memory->address(), file_bytes}, 1));
+  flip_a_bit(sums, head + 12 * 8);
+  EXPECT_TRUE(fails(copy_by_file(memory, file, all, soon()), Code::corrupt, device.path()));
 }
 
 TEST_F(SumsOf, AReaderMakesNone) {

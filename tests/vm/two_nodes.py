@@ -74,7 +74,8 @@ def _root_complex(node, slots):
         *slots.port("xio3130-downstream", f"down{node}-drive", f"up{node}"),
         *slots.port("pcie-root-port", f"{root}-nic", root),
         *_nic("virtio-net-pci,host_mtu=9000", node, 0, f"down{node}-nic"),
-        # An old card of AMD's, of which the kernel has no driver here: nobody looks inside.
+        # An old card of AMD's, of which the kernel has no driver here: nobody looks inside. The guest
+        # makes a GPU of it (guest/topology.sh).
         "-device", f"ati-vga,bus=down{node}-gpu,romfile=",
         *_drive(node, f"down{node}-drive"),
         *_nic("e1000e", node, 1, f"{root}-nic")]

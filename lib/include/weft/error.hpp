@@ -31,7 +31,7 @@ enum class Code : std::uint8_t {
   closed,             ///< The engine or handle was closed or moved from.
   forked,             ///< Called in a child of the process that opened the engine.
   internal,           ///< A broken invariant of Weft itself: please report it.
-  corrupt,            ///< The bytes at the two ends of a transfer differ.
+  corrupt,            ///< The bytes at the two ends differ, or a block of a file and its sum.
   policy_refused,     ///< A policy does not allow the path of the transfer.
 };
 

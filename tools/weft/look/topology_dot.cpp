@@ -36,9 +36,11 @@ class Graph {
 
   std::string text() {
     out_ = std::string("digraph machine {\n") + settings;
-    // The first half to the left; one alone to the right, where reading ends.
+    // The first half to the left; one alone, and what belongs to none, to the right, where reading
+    // ends.
     const std::size_t count = tree_.below.size();
-    const std::size_t half = count > 1 ? (count + 1) / 2 : 0;
+    const bool rest = count > 0 && tree_.below.back().part == Part::elsewhere;
+    const std::size_t half = count > 1 ? (count - (rest ? 1 : 0) + 1) / 2 : 0;
     for (std::size_t at = 0; at < count; ++at) {
       left_ = at < half;
       side(tree_.below[at]);
