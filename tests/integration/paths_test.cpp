@@ -105,6 +105,9 @@ TEST_P(Paths, CanBeToldOfPlacesAlone) {
       pair.a.explain(Place{MemoryKind::device, -1, 4096}, pair.to_b, Place{}, Direction::write),
       Code::not_found));
   EXPECT_TRUE(fails_with(
+      pair.a.explain(Place{MemoryKind::file, -1, -1, 4096}, pair.to_b, Place{}, Direction::write),
+      Code::not_found));
+  EXPECT_TRUE(fails_with(
       pair.a.explain(Place{MemoryKind::host, 4096, -1}, pair.to_b, Place{}, Direction::write),
       Code::not_found));
 }

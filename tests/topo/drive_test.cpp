@@ -64,7 +64,7 @@ class Drives : public testing::Test {
     EXPECT_EQ(place.numa_node, node);
   }
 
-  const Sysfs sysfs;
+  const Sysfs sysfs{};
   const fs::path near =
       sysfs.add_device(sysfs.add_controller("0000:10:00.0/nvme/nvme0", 0) / "nvme0n1", 0);
   const fs::path also_near =
