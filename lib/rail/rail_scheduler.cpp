@@ -19,6 +19,19 @@ std::vector<Chunk> chunks_of(const Op& op) {
   return chunks;
 }
 
+/// What a rail takes of a transfer in a turn, in posts of one chunk each. Small pieces count by
+/// themselves: rails share them evenly, and each takes several with one ring of its doorbell.
+struct Share {
+  std::size_t posts = 0;
+  std::uint64_t bytes = 0;
+};
+Share share_of_turn(const TransferState& transfer, std::uint64_t chunk, std::size_t most) {
+  const std::size_t takers = transfer.takers();
+  if (takers == 1) return {most, unlimited_bytes};
+  const std::size_t whole = chunks_a_turn(transfer.submission().bytes, takers, chunk, most);
+  return {std::max(whole, chunks_a_turn(transfer.ranges(), takers, 1, most)), whole * chunk};
+}
+
 /// The same, of which some bytes may have been moved.
 std::vector<Chunk> touched(std::span<const Chunk> chunks) {
   std::vector<Chunk> made(chunks.begin(), chunks.end());
@@ -198,7 +211,6 @@ std::size_t RailScheduler::chunks_of_turn(const TransferState& transfer, const Q
 RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& transfer, Room room) {
   using Rest = Pulled::Rest;
   if (queue.way != way_of(transfer)) return {pull_proof(queue, transfer, room)};
-  room.chunks = std::min(room.chunks, chunks_of_turn(transfer, queue));
   // A post goes to one target, which may not have the keys for all of several chunks.
   const bool together =
       queue.transport.most_chunks(queue.route) > 1 && transfer.submission().reach().complete();
@@ -206,14 +218,17 @@ RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& tra
       together ? send_together(queue, transfer, room) : send_singly(queue, transfer, room);
   if (sent.posts == 0 && !sent.left) return {pull_proof(queue, transfer, room)};
   // What comes back of a transfer, and the proofs that it will owe, are offered anew.
-  return {sent.left || sent.posts < room.chunks ? Rest::none : Rest::some, sent.cost};
+  return {sent.left || sent.all ? Rest::none : Rest::some, sent.cost};
 }
 
 RailScheduler::Sent RailScheduler::send_singly(const Queue& queue, TransferState& transfer,
                                                Room room) {
+  const std::uint64_t limit = chunk_of(transfer, queue);
+  const Share share = share_of_turn(transfer, limit, batch);
+  const std::size_t most = std::min(room.chunks, share.posts);
   Sent sent;
-  sent.posts = transfer.take(rail_, std::span(singly_).first(room.chunks),
-                             chunk_of(transfer, queue), unlimited_bytes, now_);
+  sent.posts = transfer.take(rail_, std::span(singly_).first(most), limit, share.bytes, now_);
+  sent.all = sent.posts < most && !transfer.has_more(rail_);
   std::array<Op*, batch> ops;
   for (std::size_t i = 0; i < sent.posts; ++i) {
     sent.cost += FairQueue::cost_of(singly_[i].length);
@@ -227,9 +242,10 @@ RailScheduler::Sent RailScheduler::send_singly(const Queue& queue, TransferState
 RailScheduler::Sent RailScheduler::send_together(const Queue& queue, TransferState& transfer,
                                                  Room room) {
   const std::uint64_t limit = chunk_of(transfer, queue);
+  const std::size_t most = std::min(room.chunks, chunks_of_turn(transfer, queue));
   together_.resize(queue.transport.most_chunks(queue.route));
   Sent sent;
-  for (; sent.posts < room.chunks && !sent.left; ++sent.posts) {
+  for (; sent.posts < most && !sent.left; ++sent.posts) {
     const Chunks chunks(together_.data(), transfer.take(rail_, together_, limit, limit, now_));
     if (chunks.empty()) break;
     std::uint64_t bytes = 0;
@@ -237,6 +253,7 @@ RailScheduler::Sent RailScheduler::send_together(const Queue& queue, TransferSta
     sent.cost += FairQueue::cost_of(bytes);
     sent.left = !send_off(transfer, queue.route, queue.transport, chunks, room.spare);
   }
+  sent.all = sent.posts < most;
   return sent;
 }
 
@@ -255,7 +272,7 @@ RailScheduler::Pulled::Rest RailScheduler::pull_proof(const Queue& queue, Transf
   if (!transfer.take_proof(rail_, *kind, proof)) return Rest::some;  // another may be owed
   Transport& transport = transport_of(answered ? Way::bounce : Way::one_sided);
   const bool sent = send_off(transfer, queue.route, transport, {&proof, 1}, room.spare);
-  return sent ? Rest::some : Rest::none;
+  return sent && transfer.owed_proof(rail_) ? Rest::some : Rest::none;
 }
 
 /// False if this rail can't carry the transfer any more.

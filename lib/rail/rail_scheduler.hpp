@@ -107,7 +107,8 @@ class RailScheduler final : private ChunkSink {
   struct Sent {
     std::size_t posts = 0;
     std::int64_t cost = 0;
-    bool left = false;  // the rail can't carry the transfer any more
+    bool all = false;   // there is no more of the transfer
+    bool left = false;  // the rail can't carry it any more
   };
   Sent send_singly(const Queue& queue, TransferState& transfer, Room room);
   Sent send_together(const Queue& queue, TransferState& transfer, Room room);

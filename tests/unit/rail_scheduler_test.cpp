@@ -17,6 +17,7 @@ namespace {
 
 using providers::Post;
 using providers::PostStatus;
+using testing::Each;
 using testing::ElementsAre;
 
 class Scripted final : public Transport {
@@ -163,6 +164,33 @@ TEST_F(RailSchedulerTest, KeepsToItsWindowOfOperations) {
     line.scheduler.pump();
   }
   EXPECT_EQ(line.one_sided.most_operations, 5U);
+}
+
+/// Much smaller than a chunk, so that all of them would be less than one.
+TEST_F(RailSchedulerTest, RailsThatShareATransferTakeSeveralSmallPiecesInATurn) {
+  Line first(host, 0, {64, 1000000}), second(host, 1, {64, 1000000});
+  first.one_sided.limit = second.one_sided.limit = 1000;
+  const auto many = submit(scattered(64, 10), {0, 1});
+  EXPECT_EQ(first.scheduler.pump(), 64U);
+  EXPECT_THAT(first.one_sided.batches, Each(8U));
+  first.one_sided.end_all();
+  first.one_sided.batches.clear();
+  const auto few = submit(scattered(8, 10), {0, 1});
+  first.scheduler.pump();
+  EXPECT_THAT(first.one_sided.batches, ElementsAre(4, 4)) << "a half for each rail";
+  many->cancel();
+  few->cancel();
+}
+
+/// The limit of bytes is that of a chunk: pieces of half a chunk go by twos.
+TEST_F(RailSchedulerTest, RailsThatShareATransferTakeNoMoreThanAChunkOfSmallPieces) {
+  Line first(host, 0, {64, 1000000}), second(host, 1, {64, 1000000});
+  first.one_sided.limit = second.one_sided.limit = 100;
+  const auto transfer = submit(scattered(6, 50), {0, 1});
+  EXPECT_EQ(first.scheduler.pump(), 6U);
+  EXPECT_THAT(first.one_sided.batches, ElementsAre(2, 2, 2));
+  first.one_sided.end_all();
+  EXPECT_TRUE(transfer->ended());
 }
 
 TEST_F(RailSchedulerTest, KeepsToItsWindowOfBytes) {
@@ -671,7 +699,7 @@ TEST_F(RailSchedulerTest, TimeInWhichNobodyPumpedIsNotTheProviders) {
   full.scheduler.pump(start);
   full.scheduler.pump(start + 10s);
   full.scheduler.pump(start + 10400ms);
-  EXPECT_EQ(full.scheduler.in_flight(), 1U);
+  EXPECT_EQ(full.scheduler.in_flight(), 2U) << "its half";
   EXPECT_TRUE(full.one_sided.given_up.empty());
   full.one_sided.answer = nullptr;
   while (!transfer->ended()) {

@@ -8,11 +8,14 @@ import tempfile
 
 
 class Costs:
-    """Instructions of each function itself, and of its calls by (caller, callee)."""
+    """Instructions of each function itself, and of its calls by (caller, callee); how often each
+    was called; the file that each is in."""
 
     def __init__(self):
         self.own = collections.Counter()
         self.calls = collections.Counter()
+        self.times = collections.Counter()
+        self.places = {}
 
     def total(self):
         return sum(self.own.values())
@@ -25,25 +28,39 @@ class Costs:
 
 # "fn=(12) name" the first time, "fn=(12)" later; likewise "cfn" for the function that is called. In a line of
 # costs the last number counts; the one after "calls" is what the call came to.
+# "ob" is the file that what follows is in, "cob" that of the next function that is called, where
+# it is another.
 _NAMED = re.compile(r"(c?fn)=\((\d+)\)(?: (.*))?$")
+_PLACED = re.compile(r"(c?ob)=\((\d+)\)(?: (.*))?$")
 _COST = re.compile(r"[+*\-\d]\S* (\d+)$")
 
 
 def read(lines):
-    costs, names = Costs(), {}
-    function = called = None
+    costs, names, files = Costs(), {}, {}
+    function = called = place = place_of_called = None
     is_call = False
     for line in lines:
-        named = _NAMED.match(line)
-        if named:
+        if placed := _PLACED.match(line):
+            which, number, name = placed.groups()
+            if name is not None:
+                files[number] = os.path.basename(name)
+            if which == "ob":
+                place = files[number]
+            else:
+                place_of_called = files[number]
+        elif named := _NAMED.match(line):
             which, number, name = named.groups()
             if name is not None:
                 names[number] = name
             if which == "fn":
                 function = names[number]
+                costs.places[function] = place
             else:
                 called = names[number]
+                costs.places[called] = place_of_called or place
         elif line.startswith("calls="):
+            costs.times[called] += int(line.removeprefix("calls=").split()[0])
+            place_of_called = None
             is_call = True
         elif cost := _COST.match(line):
             if is_call:

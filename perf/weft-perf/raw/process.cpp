@@ -17,8 +17,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -100,6 +102,13 @@ std::vector<char*> environment_of_side() {
   return all;
 }
 
+/// Under valgrind /proc/self/exe is valgrind's, but not what it is a link to.
+std::string own_path() {
+  std::error_code failed;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed ? "/proc/self/exe" : path.string();
+}
+
 /// Of the loop: the time that it is measured, a fifth of that before, and a stall in either.
 Deadline end_of_loop(const RawConfig& config) {
   return Deadline::in(std::chrono::milliseconds(2 * config.max_ms + 3 * config.timeout_ms));
@@ -156,7 +165,7 @@ class RawProcess::Child {
     const std::array<const char*, 5> arguments{"weft-raw", side_argument, side, text.c_str(),
                                                nullptr};
     const int rc =
-        ::posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr,
+        ::posix_spawn(&pid_, own_path().c_str(), &actions, nullptr,
                       const_cast<char* const*>(arguments.data()), environment_of_side().data());
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(ends[1]);

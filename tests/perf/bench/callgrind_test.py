@@ -10,7 +10,7 @@ sys.path.insert(0, sys.argv.pop(1))
 import callgrind  # noqa: E402
 import instructions  # noqa: E402
 
-# main() calls submit() and look(), both call allocate(), which calls itself.
+# main() calls submit() and look(), both call allocate(), which calls itself and is in a library.
 COSTS = """\
 version: 1
 events: Ir
@@ -26,15 +26,18 @@ calls=10 0
 +3 70
 fn=(2)
 0 100
+cob=(2) /usr/lib/library.so
 cfn=(4) allocate()
 calls=10 0
 0 30
 fn=(3)
 0 60
 cfi=(2) other.cpp
+cob=(2)
 cfn=(4)
 calls=5 0
 0 10
+ob=(2)
 fn=(4)
 0 40
 cfn=(4)
@@ -60,6 +63,11 @@ class Callgrind(unittest.TestCase):
         self.assertEqual(self.costs.total(), 205)
         self.assertEqual(self.costs.within("submit()"), 130)
         self.assertEqual(self.costs.within("nobody()"), 0)
+
+    def test_knows_how_often_each_was_called_and_where_it_is(self):
+        self.assertEqual(self.costs.times, {"submit()": 10, "look()": 10, "allocate()": 18})
+        self.assertEqual(self.costs.places, {"main": "program", "submit()": "program",
+                                             "look()": "program", "allocate()": "library.so"})
 
     def test_shares_what_several_call_by_what_their_calls_came_to(self):
         stages = callgrind.by_stage(self.costs, stage_of)
