@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "peer/peer_state.hpp"
@@ -11,25 +10,10 @@
 namespace weft::core {
 namespace {
 
-constexpr std::uint64_t unlimited_bytes = std::numeric_limits<std::uint64_t>::max();
-
 std::vector<Chunk> chunks_of(const Op& op) {
   std::vector<Chunk> chunks;
   op.each_chunk([&](const Chunk& chunk) { chunks.push_back(chunk); });
   return chunks;
-}
-
-/// What a rail takes of a transfer in a turn, in posts of one chunk each. Small pieces count by
-/// themselves: rails share them evenly, and each takes several with one ring of its doorbell.
-struct Share {
-  std::size_t posts = 0;
-  std::uint64_t bytes = 0;
-};
-Share share_of_turn(const TransferState& transfer, std::uint64_t chunk, std::size_t most) {
-  const std::size_t takers = transfer.takers();
-  if (takers == 1) return {most, unlimited_bytes};
-  const std::size_t whole = chunks_a_turn(transfer.submission().bytes, takers, chunk, most);
-  return {std::max(whole, chunks_a_turn(transfer.ranges(), takers, 1, most)), whole * chunk};
 }
 
 /// The same, of which some bytes may have been moved.
@@ -224,7 +208,8 @@ RailScheduler::Pulled RailScheduler::pull(const Queue& queue, TransferState& tra
 RailScheduler::Sent RailScheduler::send_singly(const Queue& queue, TransferState& transfer,
                                                Room room) {
   const std::uint64_t limit = chunk_of(transfer, queue);
-  const Share share = share_of_turn(transfer, limit, batch);
+  const TurnShare share = share_of_turn(transfer.submission().bytes, transfer.ranges(),
+                                        transfer.takers(), limit, batch);
   const std::size_t most = std::min(room.chunks, share.posts);
   Sent sent;
   sent.posts = transfer.take(rail_, std::span(singly_).first(most), limit, share.bytes, now_);

@@ -237,4 +237,11 @@ std::size_t chunks_a_turn(std::uint64_t bytes, std::size_t takers, std::uint64_t
   return static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / takers / chunk, 1, most));
 }
 
+TurnShare share_of_turn(std::uint64_t bytes, std::uint64_t pieces, std::size_t takers,
+                        std::uint64_t chunk, std::size_t most) {
+  if (takers == 1) return {most, std::numeric_limits<std::uint64_t>::max()};
+  const std::size_t whole = chunks_a_turn(bytes, takers, chunk, most);
+  return {std::max(whole, chunks_a_turn(pieces, takers, 1, most)), whole * chunk};
+}
+
 }  // namespace weft::core

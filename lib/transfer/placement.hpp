@@ -123,4 +123,13 @@ std::size_t chunks_within(std::size_t operations, std::size_t most_operations, s
 std::size_t chunks_a_turn(std::uint64_t bytes, std::size_t takers, std::uint64_t chunk,
                           std::size_t most);
 
+/// What a rail takes of a transfer in a turn, in posts of one chunk each. Small pieces count by
+/// themselves: rails share them evenly, and each takes several with one ring of its doorbell.
+struct TurnShare {
+  std::size_t posts = 0;
+  std::uint64_t bytes = 0;
+};
+TurnShare share_of_turn(std::uint64_t bytes, std::uint64_t pieces, std::size_t takers,
+                        std::uint64_t chunk, std::size_t most);
+
 }  // namespace weft::core

@@ -11,6 +11,7 @@ import argparse
 import collections
 import contextlib
 import json
+import select
 import shutil
 import subprocess
 import sys
@@ -59,6 +60,8 @@ def target(loop, *arguments):
     with subprocess.Popen([loop, "--serve", *arguments], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, text=True) as serving:
         try:
+            if not select.select([serving.stdout], [], [], PATIENCE)[0]:
+                raise TimeoutError("the target did not say its address")
             yield serving.stdout.readline().strip()
             serving.stdin.close()
             serving.wait(timeout=PATIENCE)
