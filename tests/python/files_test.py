@@ -79,6 +79,28 @@ def test_a_descriptor(engines: Pair, tmp_path: Path) -> None:
                 segment.copy_from(target, [(0, 0, PAGE)])
 
 
+def test_a_block_that_is_not_what_its_sum_says(engines: Pair, tmp_path: Path) -> None:
+    path, sums = tmp_path / "pages", tmp_path / "sums"
+    data, target = pattern(4 * PAGE, 4), numpy.zeros(4 * PAGE, numpy.uint8)
+    memory = weft.Memory.file(
+        path, bytes=4 * PAGE, create=True, direct=False, checked_block=PAGE, sums=sums
+    )
+    with engines.b.add(memory) as segment, engines.a.add(data) as source:
+        remote = engines.a.import_grant(segment.grant().blob)
+        engines.a.write(source, remote, [(0, 0, 4 * PAGE)]).wait()
+        with open(path, "r+b") as file:
+            file.seek(2 * PAGE + 7)
+            file.write(b"\x00" if data[2 * PAGE + 7] else b"\x01")
+        with engines.a.add(target) as here:
+            with pytest.raises(weft.Corrupt, match=f"{PAGE} bytes at {2 * PAGE}"):
+                engines.a.read(here, remote, [(0, 0, 4 * PAGE)]).wait()
+            engines.a.read(here, remote, [(0, 0, 2 * PAGE)]).wait()
+            assert (target[: 2 * PAGE] == data[: 2 * PAGE]).all()
+            with pytest.raises(weft.InvalidArgument, match="no whole blocks"):
+                engines.a.read(here, remote, [(0, 0, PAGE - 1)])
+    assert sums.stat().st_size > 0
+
+
 def test_what_is_wrong_with_a_file(engines: Pair, tmp_path: Path) -> None:
     with pytest.raises(weft.NotFound, match="nothing"):
         engines.a.add(weft.Memory.file(tmp_path / "nothing"))

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -27,6 +28,14 @@ class Chains : public testing::TestWithParam<std::string> {
   static void expect_done(Group& group, std::uint64_t step) {
     expect_all_done(group.publish(step, long_enough));
     expect_all_at(group, step);
+  }
+  /// What broke before may be seen late: then it costs one more step.
+  static void expect_done_at_last(Group& group, std::uint64_t step) {
+    const auto heard = group.publish(step, long_enough);
+    if (std::count(heard.begin(), heard.end(), "done") == static_cast<std::ptrdiff_t>(heard.size()))
+      return expect_all_at(group, step);
+    expect_void(heard);
+    expect_done(group, step + 1);
   }
   static void expect_void(const std::vector<std::string>& heard) {
     for (const std::string& each : heard) EXPECT_EQ(each.rfind("cancelled", 0), 0U) << each;
@@ -54,7 +63,7 @@ class Chains : public testing::TestWithParam<std::string> {
     expect_void(group.heard());
     expect_all_at(group, 1);
     group.rank_ask(2, "mend");
-    expect_done(group, 3);
+    expect_done_at_last(group, 3);
   }
 };
 
@@ -89,7 +98,7 @@ TEST_P(Chains, ARankDiesWhileItPassesOn) {
   expect_void(group.heard());
   expect_all_at(group, 1);
   group.start_rank(2);
-  expect_done(group, 2);
+  expect_done_at_last(group, 2);
 }
 
 TEST_P(Chains, ALinkBreaksWhileARankPassesOn) {
@@ -109,7 +118,7 @@ TEST_P(Chains, ASetIsNotWrittenWhileItIsPassedOn) {
   const std::string why = group.rank_ask(2, "why");
   EXPECT_NE(why.find("waited for a peer that still gets"), std::string::npos) << why;
   group.rank_ask(2, "mend");
-  expect_done(group, 4);
+  expect_done_at_last(group, 4);
 }
 
 /// `publish` ends within its time, and a little for a busy machine.
@@ -126,7 +135,7 @@ TEST_P(Chains, ARankIsFrozen) {
   expect_in_time(began, 3s);
   group.rank(5).signal(SIGCONT);
   expect_kept(group, 1, heard);
-  expect_done(group, 3);
+  expect_done_at_last(group, 3);
 }
 
 TEST_P(Chains, ARankIsFrozenWhileItPassesOn) {
@@ -140,7 +149,7 @@ TEST_P(Chains, ARankIsFrozenWhileItPassesOn) {
   group.rank(2).signal(SIGCONT);
   expect_kept(group, 1, heard);
   group.rank_ask(2, "mend");
-  expect_done(group, 3);
+  expect_done_at_last(group, 3);
 }
 
 TEST_P(Chains, ARailFails) {
