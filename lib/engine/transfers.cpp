@@ -40,7 +40,6 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
       check_pieces(pieces, {local->size(), grant.ranges, local->block_bytes(), grant.block_bytes});
   if (!bytes) return fail(std::move(bytes.error()));
   const std::uint64_t block = std::max(local->block_bytes(), grant.block_bytes);
-  if (auto fits = check_block(block, *remote->peer()); !fits) return fail(std::move(fits.error()));
   if (auto registered = around_.segments.register_touched(*local, pieces); !registered)
     return fail(std::move(registered.error()));
   const std::uint32_t losses = losses_of(*local, *remote);  // before it is seen what is lost
@@ -48,6 +47,8 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   if (!rails) return fail(rails.error());
   auto set = around_.paths.rails_between(*rails);
   if (!set) return fail(std::move(set.error()));
+  if (auto fits = check_block(block, **set, *remote->peer()); !fits)
+    return fail(std::move(fits.error()));
   auto prepared = std::make_shared<PreparedState>();
   prepared->engine = around_.owner.handle;
   prepared->rail_names = around_.rails.names();
@@ -72,16 +73,23 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   return std::shared_ptr<const PreparedState>(std::move(prepared));
 }
 
-/// Whether bounce buffers hold one of a file's.
-Result<void> Transfers::check_block(std::uint64_t block, const PeerState& peer) const {
-  const std::uint64_t ours = around_.config.bounce_buffer_bytes;
+/// Whether bounce buffers hold one of a file's. Those of a rail may be smaller than configured, by
+/// the longest message that its NIC takes.
+Result<void> Transfers::check_block(std::uint64_t block, const RailSet& set,
+                                    const PeerState& peer) {
+  if (block == 1) return {};
   const std::uint64_t theirs = peer.introduction.bounce_buffer_bytes;
-  if (block == 1 || block <= std::min(ours, theirs)) return {};
-  return fail(Error(Code::invalid_argument,
-                    fmt::format("a file is checked in blocks of {} bytes, and bounce_buffer_bytes "
-                                "is {} here and {} there",
-                                block, ours, theirs))
-                  .with_peer(peer.introduction.name));
+  for (const std::size_t each : set.rails()) {
+    const Rail& rail = *set.of(each)->route->rail;
+    if (block <= std::min(rail.bounce_buffer_bytes(), theirs)) continue;
+    return fail(Error(Code::invalid_argument,
+                      fmt::format("a file is checked in blocks of {} bytes, and a bounce buffer "
+                                  "(bounce_buffer_bytes) holds {} here and {} there",
+                                  block, rail.bounce_buffer_bytes(), theirs))
+                    .with_peer(peer.introduction.name)
+                    .with_rail(rail.name()));
+  }
+  return {};
 }
 
 /// Where no NIC has to reach the memory it does not matter which do.

@@ -69,7 +69,7 @@ class Transfers final : public TransferHost {
   void transfer_ended(TransferState& transfer) override;
   void enter_copies(const PreparedState& prepared, std::uint64_t own, Report& report) override;
 
-  Result<void> check_block(std::uint64_t block, const PeerState& peer) const;
+  static Result<void> check_block(std::uint64_t block, const RailSet& set, const PeerState& peer);
   static Result<void> look_at_reach(PreparedState& prepared);
   Result<void> check_submission(const PreparedState& prepared, const TransferOptions& options,
                                 Clock::time_point now);

@@ -71,6 +71,8 @@ class Rail {
     for (std::size_t each = 0; each <= index_of(priority); ++each) bytes += queued_bytes_[each];
     return bytes;
   }
+  /// Bytes of a transfer that one of its bounce buffers holds. From any thread.
+  std::uint64_t bounce_buffer_bytes() const noexcept { return bounce_.buffer_bytes(); }
   RailScheduler& scheduler() noexcept { return scheduler_; }
   const RailScheduler& scheduler() const noexcept { return scheduler_; }
   Messenger& messenger() noexcept { return messenger_; }

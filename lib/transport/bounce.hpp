@@ -65,6 +65,8 @@ class Bounce final : public Transport, private providers::CompletionHandler {
   /// Closes the lanes that nothing has used since the last call, and frees what nothing needed.
   void tidy();
   // From any thread.
+  /// Bytes of a transfer that a buffer holds.
+  std::uint64_t buffer_bytes() const noexcept { return limits_.buffer_bytes; }
   std::size_t promised() const noexcept { return receives_.promised(); }
   std::size_t posted() const noexcept { return receives_.posted(); }
   /// Of the buffers.

@@ -17,6 +17,7 @@
 #include "device/file/io_channel.hpp"
 #include "engines.hpp"
 #include "folder.hpp"
+#include "small_packets.hpp"
 
 namespace weft::test::files_tests {
 namespace {
@@ -261,7 +262,23 @@ TEST(CheckedBlocks, FitTheBounceBuffersOfBothSides) {
   const Pair all[] = {{0, 0, 1 << 20}};
   const auto cut = pair.a.prepare(mine, there, Direction::read, all);
   ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
-  EXPECT_THAT(cut.error().message(), HasSubstr("bounce_buffer_bytes is 16384 here"));
+  EXPECT_THAT(cut.error().message(), HasSubstr("(bounce_buffer_bytes) holds 16384 here"));
+}
+
+/// A rail's bounce buffers are no larger than its messages, whatever is configured.
+TEST(CheckedBlocks, FitTheMessagesOfEachRail) {
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(1 << 20, 1));
+  Couple pair = wrapped<SmallPackets>([] { return couple(config_for("tcp")); });
+  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(4096))));
+  Segment mine = must(pair.a.add(Memory::own(1 << 20)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair all[] = {{0, 0, 1 << 20}};
+  const auto cut = pair.a.prepare(mine, there, Direction::read, all);
+  ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
+  EXPECT_THAT(cut.error().message(), HasSubstr("in blocks of 4096 bytes"));
 }
 
 TEST_P(FileOver, SaysHowItGoes) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <barrier>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,7 @@
 #include <iostream>
 #include <optional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "base/xxh3.hpp"
@@ -228,6 +230,33 @@ TEST_P(CheckedFile, SumsThatAreCutOffAreAnError) {
   EXPECT_TRUE(fails(read_block(file, 10), Code::unavailable, "'" + sums + "' ends at byte"));
 }
 
+/// Parts of one file, which each opener makes as long as its part needs.
+TEST_P(CheckedFile, PartsThatAreOpenedAtTheSameTimeLoseNothing) {
+  constexpr std::size_t parts = 8, part = file_bytes / parts;
+  for (int round = 0; round < 20; ++round) {
+    std::filesystem::remove(path);
+    std::filesystem::remove(sums);
+    fill({memory->address(), file_bytes}, round);
+    std::barrier together(parts);
+    std::array<SegmentPtr, parts> files;
+    std::array<std::thread, parts> openers;
+    for (std::size_t i = 0; i < parts; ++i)
+      openers[i] = std::thread([&, i] {
+        together.arrive_and_wait();
+        files[i] = segment_of(must_open(Memory::file(path, i * part, part, checked())));
+        const Pair all_of_it[] = {{0, i * part, part}};
+        EXPECT_TRUE(copy_by_file(files[i], memory, all_of_it, soon()));
+      });
+    for (std::thread& each : openers) each.join();
+    ASSERT_TRUE(same_bytes(contents_of(path), pattern(file_bytes, round)));
+    for (std::size_t i = 0; i < blocks; ++i) {
+      std::uint64_t sum = 0;
+      std::memcpy(&sum, contents_of(sums).data() + head + i * sizeof sum, sizeof sum);
+      ASSERT_EQ(sum, BlockSums::of(memory->address() + i * block, block)) << i;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, CheckedFile, testing::Bool(), [](const auto& by_threads) {
   return by_threads.param ? "threads" : "ring";
 });
@@ -257,6 +286,73 @@ class PageByPage final : public IoChannel {
  private:
   std::vector<Io*> over_;
 };
+
+/// Ends nothing before it may.
+class Held final : public IoChannel {
+ public:
+  struct All {
+    std::size_t begun = 0;
+    bool go_on = false;
+  };
+  explicit Held(All& all) : all_(all) {}
+  bool begin(Io& io) override {
+    ++all_.begun;
+    waiting_.push_back(&io);
+    return true;
+  }
+  std::size_t ended(std::span<Io*> into) override {
+    std::size_t count = 0;
+    for (; all_.go_on && count < into.size() && !waiting_.empty(); waiting_.pop_back()) {
+      Io& io = *waiting_.back();
+      const auto at = static_cast<off_t>(io.at);
+      io.result =
+          io.write ? pwrite(io.fd, io.memory, io.bytes, at) : pread(io.fd, io.memory, io.bytes, at);
+      into[count++] = &io;
+    }
+    return count;
+  }
+
+ private:
+  All& all_;
+  std::vector<Io*> waiting_;
+};
+
+/// What waits for a block that others write keeps nothing back but what wants the same block.
+TEST(CheckedQueues, BlocksOfOthersAreWaitedForAlone) {
+  const Folder folder;
+  Held::All all;
+  make_io_channels_by([&all] { return std::make_unique<Held>(all); });
+  const SegmentPtr memory = segment_of(Memory::own(file_bytes));
+  fill({memory->address(), file_bytes}, 1);
+  const std::string path = folder.at("pages");
+  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, checked())));
+  const auto& disk = static_cast<const Disk&>(file->device());
+  auto one = std::move(*disk.open_queue()), other = std::move(*disk.open_queue());
+  const auto write = [&](CopyQueue& queue, std::size_t index) {
+    const Copy copy[] = {
+        {file->address() + index * block, memory->address() + index * block, block}};
+    EXPECT_FALSE(queue.copy(copy, Priority::normal).error);
+    return all.begun;
+  };
+  EXPECT_EQ(write(*one, 0), 1U);
+  EXPECT_EQ(write(*other, 0), 1U);
+  EXPECT_EQ(write(*other, 0), 1U) << "one after the other";
+  EXPECT_EQ(write(*other, 1), 2U);
+  all.go_on = true;
+  std::size_t over = 0;
+  for (const Deadline deadline = soon(); over < 4 && !deadline.passed();)
+    for (const auto& queue : {one.get(), other.get()})
+      for (const CopyQueue::News& each : queue->news()) {
+        EXPECT_TRUE(each.over && !each.error);
+        ++over;
+      }
+  EXPECT_EQ(over, 4U);
+  make_io_channels_by({});
+  const SegmentPtr seen = segment_of(Memory::own(file_bytes));
+  const Pair both[] = {{0, 0, 2 * block}};
+  EXPECT_TRUE(copy_by_file(seen, file, both, soon()));
+  EXPECT_TRUE(same_bytes({seen->address(), 2 * block}, {memory->address(), 2 * block}));
+}
 
 /// Rounds after another differ.
 std::uint64_t seed_of(std::uint64_t round) {

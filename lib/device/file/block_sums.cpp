@@ -12,6 +12,7 @@
 
 #include "base/xxh3.hpp"
 #include "device/file/file_errors.hpp"
+#include "device/file/file_lock.hpp"
 #include "device/file/file_page.hpp"
 
 namespace weft::core {
@@ -72,15 +73,12 @@ Result<std::unique_ptr<BlockSums>> BlockSums::open(const Wanted& wanted) {
       .map([&] { return std::move(sums); });
 }
 
-/// Seen by whoever opens the file anew, in this process as well, and gone with it.
 Result<void> BlockSums::lock(const Range& blocks, bool write) {
-  struct flock range {};
-  range.l_type = write ? F_WRLCK : F_RDLCK;
-  range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(place_of(blocks.offset, block_));
-  range.l_len = static_cast<off_t>(blocks.length / block_ * sizeof(std::uint64_t));
-  if (fcntl(file_.get(), F_OFD_SETLK, &range) == 0) return {};
-  if (errno != EAGAIN && errno != EACCES) return fail(file_error(path_, errno));
+  const std::uint64_t begin = place_of(blocks.offset, block_);
+  const std::uint64_t end = place_of(blocks.offset + blocks.length, block_);
+  const int failed = try_file_lock(file_.get(), write ? F_WRLCK : F_RDLCK, {begin, end - begin});
+  if (failed == 0) return {};
+  if (!is_file_locked(failed)) return fail(file_error(path_, failed));
   return fail(Code::unavailable,
               fmt::format("'{}' is in use: of blocks that are checked, one segment may write, or "
                           "several may read",

@@ -33,7 +33,7 @@ class BlockSums {
   };
   /// Makes the file if there is none and it may be written, and makes it as long as it has to be.
   /// Until it is closed, nobody else may write these blocks with their sums, nor read them if
-  /// `write`. May block.
+  /// `write`. With the OpeningLock of the file, and before that is made longer. May block.
   static Result<std::unique_ptr<BlockSums>> open(const Wanted& wanted);
   /// Of one block; never 0.
   static std::uint64_t of(const std::byte* block, std::uint64_t bytes) noexcept;

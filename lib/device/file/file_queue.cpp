@@ -120,39 +120,55 @@ void FileQueue::cut(Request& request, const Copy& copy, bool write) {
   }
 }
 
-/// What there is room for, in the order of the classes.
+/// What there is room for, in the order of the classes. Parts whose blocks are others' at the
+/// moment are passed by, but by none of the same blocks.
 void FileQueue::start() {
-  for (auto& waiting : state_->waiting)
-    while (!waiting.empty() && start(*waiting.front())) waiting.pop_front();
+  std::vector<const Part*> passed;
+  for (auto& waiting : state_->waiting) {
+    auto next = waiting.begin();
+    while (next != waiting.end()) {
+      Part& part = **next;
+      const Started started = may_pass(part, passed) ? start(part) : Started::blocked;
+      if (started == Started::no_room) break;
+      if (started == Started::blocked) passed.push_back(&part);
+      next = started == Started::yes ? waiting.erase(next) : next + 1;
+    }
+  }
   state_->channel->flush();
 }
 
-bool FileQueue::start(Part& part) {
+bool FileQueue::may_pass(const Part& part, std::span<const Part* const> passed) {
+  return std::none_of(passed.begin(), passed.end(), [&](const Part* each) {
+    return each->request->file == part.request->file && part.at < each->at + each->bytes &&
+           each->at < part.at + part.bytes;
+  });
+}
+
+FileQueue::Started FileQueue::start(Part& part) {
   Request& request = *part.request;
-  if (!enter(part)) return false;
+  if (const Started entered = enter(part); entered != Started::yes) return entered;
   if (!take_memory(part)) {
     leave(part);
-    return false;
+    return Started::no_room;
   }
   if (request.file->sums() != nullptr && !part.next) put_sums_first(part);
   if (!state_->channel->begin(part.io)) {
     leave(part);
-    return false;
+    return Started::no_room;
   }
   part.begun = Clock::now();
   --request.waiting;
   ++request.under_way;
   ++state_->under_way;
-  return true;
+  return Started::yes;
 }
 
-/// There is room for it, and its blocks are no others' at the moment.
-bool FileQueue::enter(const Part& part) const {
-  if (!disk_.enter(part.request->priority, part.bytes)) return false;
+FileQueue::Started FileQueue::enter(const Part& part) const {
+  if (!disk_.enter(part.request->priority, part.bytes)) return Started::no_room;
   BlockSums* const sums = part.request->file->sums();
-  if (sums == nullptr || sums->enter({part.at, part.bytes}, part.io.write)) return true;
+  if (sums == nullptr || sums->enter({part.at, part.bytes}, part.io.write)) return Started::yes;
   disk_.leave(part.bytes);
-  return false;
+  return Started::blocked;
 }
 
 void FileQueue::leave(const Part& part) const {
@@ -306,7 +322,8 @@ void FileQueue::look_for_silence(Clock::time_point now) {
     if (!request.silent && now - request.since > request.file->options().timeout)
       late.push_back(&request);
   for (Request* request : late) {
-    if (!request->error) request->error = request->file->silent();
+    const OpenFile& file = *request->file;
+    if (!request->error) request->error = request->under_way > 0 ? file.silent() : file.held_up();
     drop_waiting(*request);
     if (request->under_way > 0) {
       request->silent = true;

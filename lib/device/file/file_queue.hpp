@@ -69,9 +69,15 @@ class FileQueue final : public CopyQueue {
   };
 
   static void cut(Request& request, const Copy& copy, bool write);
+  enum class Started : std::uint8_t {
+    yes,
+    no_room,  // of the drive's
+    blocked,  // others read or write its blocks
+  };
   void start();
-  bool start(Part& part);
-  bool enter(const Part& part) const;
+  static bool may_pass(const Part& part, std::span<const Part* const> passed);
+  Started start(Part& part);
+  Started enter(const Part& part) const;
   void leave(const Part& part) const;
   bool take_memory(Part& part);
   static void put_sums_first(Part& part);

@@ -18,6 +18,7 @@
 
 #include "device/file/disk.hpp"
 #include "device/file/file_errors.hpp"
+#include "device/file/file_lock.hpp"
 #include "device/file/file_page.hpp"
 #include "device/file/io_channel.hpp"
 
@@ -43,6 +44,14 @@ Descriptor open_at(const std::string& path, int flags) {
 }
 
 }  // namespace
+
+Error OpenFile::held_up() const {
+  return Error(Code::timed_out,
+               fmt::format("file '{}': nothing was begun for {} ms: others had its blocks, or all "
+                           "that the device {} may do at a time (errno {})",
+                           path_, options_.timeout / std::chrono::milliseconds(1), disk_->name(),
+                           ETIMEDOUT));
+}
 
 Error OpenFile::silent() const {
   return Error(
@@ -145,14 +154,20 @@ Result<void> OpenFile::check_size(const Memory& memory) {
     if (!may_grow)
       return fail(Code::invalid_argument, fmt::format("{} bytes from {} leave '{}', which has {}",
                                                       size_, offset_, path_, length));
-    if (ftruncate(buffered_.get(), static_cast<off_t>(offset_ + size_)) != 0)
-      return fail(file_error(path_, errno));
   }
   disk_ = &Disk::of(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev);
-  return open_sums(memory, length);
+  return open_sums(memory, length).and_then([&] { return grow(length); });
 }
 
-/// Of a file that had so many bytes until now.
+/// From so many bytes.
+Result<void> OpenFile::grow(std::uint64_t length) {
+  if (offset_ + size_ <= length) return {};
+  if (ftruncate(buffered_.get(), static_cast<off_t>(offset_ + size_)) == 0) return {};
+  return fail(file_error(path_, errno));
+}
+
+/// Of a file that has so many bytes. It is made longer afterwards: else what fails in between
+/// leaves old sums to bytes that were never written.
 Result<void> OpenFile::open_sums(const Memory& memory, std::uint64_t length) {
   const std::uint64_t block = options_.checked_block;
   if (block == 0) return {};
@@ -190,7 +205,9 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const Memory& memory) {
   if (file->options_.timeout <= Nanoseconds::zero())
     return fail(Code::invalid_argument, "a file's timeout is more than nothing");
   if (auto opened = file->open_descriptors(memory); !opened) return fail(std::move(opened.error()));
-  if (auto fits = file->check_size(memory); !fits) return fail(std::move(fits.error()));
+  auto fits = OpeningLock::take(file->buffered_.get(), !file->read_only_, file->path_)
+                  .and_then([&](const OpeningLock&) { return file->check_size(memory); });
+  if (!fits) return fail(std::move(fits.error()));
   file->try_direct();
   void* const address =
       mmap(nullptr, file->size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -45,13 +45,16 @@ class OpenFile {
   }
   /// Null: its blocks are not checked.
   BlockSums* sums() const noexcept { return sums_.get(); }
+  /// Why it was not done in time: of what was begun, and of what was not.
   Error silent() const;
+  Error held_up() const;
 
  private:
   OpenFile() = default;
   Result<void> open_descriptors(const Memory& memory);
   Result<void> check_size(const Memory& memory);
   Result<void> open_sums(const Memory& memory, std::uint64_t length);
+  Result<void> grow(std::uint64_t length);
   void try_direct();
 
   Descriptor buffered_, direct_;

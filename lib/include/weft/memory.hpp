@@ -81,10 +81,12 @@ struct FileOptions {
   /// none has. A block that does not match is `corrupt`: a read of it fails, and nothing else does.
   /// So a block that a crash has torn is found; one that a power cut has torn, if it was `durable`.
   ///
-  /// Offset and size of the memory, and of all pieces of it that are moved, are multiples of this,
-  /// and Config::bounce_buffer_bytes is as large on both sides. A block that was not written since
-  /// the file of sums was made has no sum, and is not checked. One segment may write a block, or
-  /// several may read it: Engine::add fails with `unavailable` for another, of any process.
+  /// Offset and size of the memory, and of all pieces of it that are moved, are multiples of this.
+  /// Config::bounce_buffer_bytes is as large on both sides, and so is a message of each rail. After
+  /// a write that failed a block may have its old bytes and be `corrupt`. A block that was not
+  /// written since the file of sums was made has no sum, and is not checked. One segment may write
+  /// a block, or several may read it: Engine::add fails with `unavailable` for another, of any
+  /// process.
   std::uint64_t checked_block = 0;
   /// The file of sums, made where there is none; empty: the file's path with ".xxh3" behind it.
   /// Descriptors and block devices need a path here.
