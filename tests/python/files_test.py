@@ -86,7 +86,7 @@ def test_a_block_that_is_not_what_its_sum_says(engines: Pair, tmp_path: Path) ->
         path, bytes=4 * PAGE, create=True, direct=False, checked_block=PAGE, sums=sums
     )
     with engines.b.add(memory) as segment, engines.a.add(data) as source:
-        remote = engines.a.import_grant(segment.grant().blob)
+        remote = engines.a.import_grant(segment.grant(weft.Rights.read_write).blob)
         engines.a.write(source, remote, [(0, 0, 4 * PAGE)]).wait()
         with open(path, "r+b") as file:
             file.seek(2 * PAGE + 7)
