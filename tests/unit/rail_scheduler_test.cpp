@@ -178,8 +178,8 @@ TEST_F(RailSchedulerTest, RailsThatShareATransferTakeSeveralSmallPiecesInATurn) 
   const auto few = submit(scattered(8, 10), {0, 1});
   first.scheduler.pump();
   EXPECT_THAT(first.one_sided.batches, ElementsAre(4, 4)) << "a half for each rail";
-  many->cancel();
-  few->cancel();
+  first.one_sided.end_all();
+  EXPECT_TRUE(many->ended() && few->ended());
 }
 
 /// The limit of bytes is that of a chunk: pieces of half a chunk go by twos.
