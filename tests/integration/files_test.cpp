@@ -245,6 +245,19 @@ TEST(CheckedBlocks, AreNotCutByBounceBuffersOfAnySize) {
   EXPECT_TRUE(same_bytes(contents_of(path), pattern(bytes, 2)));
 }
 
+/// The owner has the file's blocks, which the way between the two can't carry whole.
+void expect_too_large(Couple& pair, const std::string& path, std::uint64_t block,
+                      const std::string& words) {
+  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(block))));
+  Segment mine = must(pair.a.add(Memory::own(1 << 20)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair all[] = {{0, 0, 1 << 20}};
+  const auto cut = pair.a.prepare(mine, there, Direction::read, all);
+  ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
+  EXPECT_THAT(cut.error().message(), HasSubstr(words));
+}
+
 TEST(CheckedBlocks, FitTheBounceBuffersOfBothSides) {
   const Folder folder;
   const std::string path = folder.at("pages");
@@ -255,14 +268,7 @@ TEST(CheckedBlocks, FitTheBounceBuffersOfBothSides) {
   const auto refused = pair.a.add(Memory::file(path, 0, 0, checked(32 << 10)));
   ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
   EXPECT_THAT(refused.error().message(), HasSubstr("more than bounce_buffer_bytes (16384)"));
-  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(32 << 10))));
-  Segment mine = must(pair.a.add(Memory::own(1 << 20)));
-  const Grant grant = must(theirs.grant({}, Rights::read));
-  const Remote there = must(pair.a.import(grant.blob()));
-  const Pair all[] = {{0, 0, 1 << 20}};
-  const auto cut = pair.a.prepare(mine, there, Direction::read, all);
-  ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
-  EXPECT_THAT(cut.error().message(), HasSubstr("(bounce_buffer_bytes) holds 16384 here"));
+  expect_too_large(pair, path, 32 << 10, "(bounce_buffer_bytes) holds 16384 here");
 }
 
 /// A rail's bounce buffers are no larger than its messages, whatever is configured.
@@ -271,14 +277,7 @@ TEST(CheckedBlocks, FitTheMessagesOfEachRail) {
   const std::string path = folder.at("pages");
   put(path, pattern(1 << 20, 1));
   Couple pair = wrapped<SmallPackets>([] { return couple(config_for("tcp")); });
-  Segment theirs = must(pair.b.add(Memory::file(path, 0, 0, checked(4096))));
-  Segment mine = must(pair.a.add(Memory::own(1 << 20)));
-  const Grant grant = must(theirs.grant({}, Rights::read));
-  const Remote there = must(pair.a.import(grant.blob()));
-  const Pair all[] = {{0, 0, 1 << 20}};
-  const auto cut = pair.a.prepare(mine, there, Direction::read, all);
-  ASSERT_TRUE(fails_with(cut, Code::invalid_argument));
-  EXPECT_THAT(cut.error().message(), HasSubstr("in blocks of 4096 bytes"));
+  expect_too_large(pair, path, 4096, "in blocks of 4096 bytes");
 }
 
 TEST_P(FileOver, SaysHowItGoes) {

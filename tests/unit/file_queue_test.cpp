@@ -303,6 +303,41 @@ TEST_F(FileQueueTest, CheckedBlocksAreWrittenByOneAtATime) {
   EXPECT_THAT(other.begun, IsEmpty());
 }
 
+/// What waits for a block that others write keeps nothing back but what wants the same block.
+TEST_F(FileQueueTest, BlocksOfOthersAreWaitedForAlone) {
+  FileOptions options;
+  options.checked_block = 64 << 10;
+  const auto file = open(options);
+  Script other;
+  FileQueue one = queue_of(*file, script), two = queue_of(*file, other);
+  memory = pattern(file_bytes, 2);
+  const auto write = [&](FileQueue& queue, std::size_t index) {
+    const std::size_t at = index * options.checked_block;
+    begin(queue, {file->address() + at, memory.data() + at, options.checked_block});
+    return script.begun.size() + other.begun.size();
+  };
+  EXPECT_EQ(write(one, 0), 1U);
+  EXPECT_EQ(write(two, 0), 1U);
+  EXPECT_EQ(write(two, 0), 1U) << "one after the other";
+  EXPECT_EQ(write(two, 1), 2U);
+  std::size_t over = 0;
+  for (const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+       over < 4 && !deadline.passed();) {
+    script.carry_out_all();
+    other.carry_out_all();
+    for (FileQueue* queue : {&one, &two})
+      for (const auto& each : queue->news()) {
+        EXPECT_TRUE(each.over && !each.error);
+        ++over;
+      }
+  }
+  EXPECT_EQ(over, 4U);
+  const std::size_t both = 2 * options.checked_block;
+  Blob read(both);
+  ASSERT_EQ(pread(file->fd(false), read.data(), both, 0), static_cast<ssize_t>(both));
+  EXPECT_TRUE(same_bytes({read.data(), both}, {memory.data(), both}));
+}
+
 TEST_F(FileQueueTest, ASumThatCantBeWrittenKeepsItsBlocks) {
   FileOptions options;
   options.checked_block = 64 << 10;

@@ -24,6 +24,15 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def nvme_drive(path, size):
+    """QEMU's words for a new NVMe drive whose bytes lie in that file, and whose serial number is
+    its name."""
+    with open(path, "wb") as file:
+        file.truncate(size)
+    return ["-drive", f"if=none,id={path.name},format=raw,cache=writeback,file={path}",
+            "-device", f"nvme,drive={path.name},serial={path.name}"]
+
+
 class Machine:
     """Used with `with`: whatever happens, QEMU is gone afterwards. `folder` takes its files."""
 
@@ -113,6 +122,13 @@ class Machine:
             if time.monotonic() > deadline:
                 raise Infrastructure(f"{self.name} did not report '{pattern}' in time")
             time.sleep(0.1)
+
+    def wait_and_show(self, seconds):
+        """The guest's exit code. What it has said is printed, whatever comes."""
+        try:
+            return self.wait(time.monotonic() + seconds)
+        finally:
+            print(self.console(), self.results(), sep="\n", flush=True)
 
     def wait(self, deadline):
         """The guest's exit code."""

@@ -4,13 +4,12 @@
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import image
 import kernel
 import outcome
-from machine import Machine
+from machine import Machine, nvme_drive
 
 HERE = Path(__file__).resolve().parent
 MODULES = ["nvme", "loop", "crc32c_generic", "ext4", "xfs", "dm_mod", "dm_flakey"]
@@ -19,28 +18,15 @@ DRIVE_BYTES = 320 << 20  # mkfs.xfs makes none smaller
 SUITES = 3  # that drive_faults.sh reports
 
 
-def drives(folder):
-    """QEMU's words for NVMe drives whose bytes lie in files, and whose names are their numbers."""
-    words = []
-    for name in DRIVES:
-        with open(folder / name, "wb") as file:
-            file.truncate(DRIVE_BYTES)
-        words += ["-drive", f"if=none,id={name},format=raw,cache=writeback,file={folder / name}",
-                  "-device", f"nvme,drive={name},serial={name}"]
-    return words
-
-
 def main(arguments):
     booted = kernel.fetch(arguments.cache, MODULES)
     with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
         folder = Path(name)
         disk = image.build(booted, arguments.programs, HERE / "guest" / "drive_faults.sh",
                            more_tools=["mkfs.ext4", "mkfs.xfs", "dmsetup"])
-        with Machine(booted.image, disk, folder, devices=drives(folder)) as machine:
-            try:
-                code = machine.wait(time.monotonic() + arguments.seconds)
-            finally:
-                print(machine.console(), machine.results(), sep="\n", flush=True)
+        devices = [word for name in DRIVES for word in nvme_drive(folder / name, DRIVE_BYTES)]
+        with Machine(booted.image, disk, folder, devices=devices) as machine:
+            code = machine.wait_and_show(arguments.seconds)
             ended = [line for line in machine.results().splitlines() if " s: " in line]
             return code if len(ended) == SUITES else max(code, outcome.FAILED)
 

@@ -5,13 +5,12 @@ over NVMe-oF by TCP and by RDMA (soft-RoCE), every byte compared by weft-perf.""
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import image
 import kernel
 import outcome
-from machine import Machine
+from machine import Machine, nvme_drive
 
 HERE = Path(__file__).resolve().parent
 DRIVE_BYTES = 256 << 20
@@ -22,25 +21,14 @@ STEPS = 3  # Drives that drives.sh reports.
 KERNEL_OPTIONS = "hardened_usercopy=off"
 
 
-def drive(path):
-    """QEMU's words for an NVMe drive whose bytes lie in a file."""
-    return ["-drive", f"if=none,id=disk,format=raw,cache=writeback,file={path}",
-            "-device", "nvme,drive=disk,serial=weft"]
-
-
 def main(arguments):
     with tempfile.TemporaryDirectory(prefix="weft-vm-") as name:
         folder = Path(name)
-        with open(folder / "nvme", "wb") as file:
-            file.truncate(DRIVE_BYTES)
         booted = kernel.fetch(arguments.cache, kernel.DRIVES)
         disk = image.build(booted, [arguments.perf], HERE / "guest" / "drives.sh")
-        with Machine(booted.image, disk, folder, devices=drive(folder / "nvme"),
+        with Machine(booted.image, disk, folder, devices=nvme_drive(folder / "nvme", DRIVE_BYTES),
                      append=KERNEL_OPTIONS) as machine:
-            try:
-                code = machine.wait(time.monotonic() + arguments.seconds)
-            finally:
-                print(machine.console(), machine.results(), sep="\n", flush=True)
+            code = machine.wait_and_show(arguments.seconds)
             moved = [line for line in machine.results().splitlines() if line.startswith("RIGHT ")]
             return code if len(moved) == STEPS else max(code, outcome.FAILED)
 

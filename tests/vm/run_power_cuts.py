@@ -21,7 +21,6 @@ import random
 import sys
 import tempfile
 import threading
-import time
 from array import array
 from collections import Counter
 from dataclasses import dataclass, field
@@ -182,11 +181,7 @@ def disk_for(booted, arguments, folder, lines, job="power.sh"):
 
 
 def run_to_its_end(machine, seconds):
-    try:
-        code = machine.wait(time.monotonic() + seconds)
-    finally:
-        print(machine.console(), machine.results(), sep="\n", flush=True)
-    if code != 0:
+    if machine.wait_and_show(seconds) != 0:
         raise Infrastructure("the guest could not write or read its drives")
 
 

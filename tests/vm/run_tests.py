@@ -4,7 +4,6 @@
 import argparse
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import image
@@ -40,10 +39,7 @@ def main(arguments):
         disk = image.build(booted, programs, HERE / "guest" / arguments.job,
                            [folder / "commands"])
         with Machine(booted.image, disk, folder) as machine:
-            try:
-                code = machine.wait(time.monotonic() + arguments.seconds)
-            finally:
-                print(machine.console(), machine.results(), sep="\n", flush=True)
+            code = machine.wait_and_show(arguments.seconds)
             return outcome.FAILED if NO_TESTS in machine.console() else code
 
 

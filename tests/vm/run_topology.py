@@ -7,7 +7,6 @@ import json
 import re
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import image
@@ -103,10 +102,7 @@ def main(arguments):
                            HERE / "guest" / "topology.sh")
         with Machine(booted.image, disk, Path(name), devices=two_nodes.options(),
                      cores=two_nodes.CORES) as machine:
-            try:
-                code = machine.wait(time.monotonic() + SECONDS)
-            finally:
-                print(machine.console(), machine.results(), sep="\n", flush=True)
+            code = machine.wait_and_show(SECONDS)
             return code if compare(machine.results()) else outcome.FAILED
 
 

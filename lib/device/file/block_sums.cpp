@@ -48,11 +48,11 @@ Result<void> sync_folder_of(const std::string& path) {
   return {};
 }
 
-bool overlap(const Range& a, const Range& b) {
+}  // namespace
+
+bool overlap(const Range& a, const Range& b) noexcept {
   return a.offset < b.offset + b.length && b.offset < a.offset + a.length;
 }
-
-}  // namespace
 
 std::uint64_t BlockSums::of(const std::byte* block, std::uint64_t bytes) noexcept {
   const std::uint64_t sum = XXH3_64bits(block, bytes);

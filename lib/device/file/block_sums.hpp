@@ -20,6 +20,9 @@
 
 namespace weft::core {
 
+/// Whether they have bytes in common.
+bool overlap(const Range& a, const Range& b) noexcept;
+
 /// From any thread.
 class BlockSums {
  public:

@@ -139,8 +139,7 @@ void FileQueue::start() {
 
 bool FileQueue::may_pass(const Part& part, std::span<const Part* const> passed) {
   return std::none_of(passed.begin(), passed.end(), [&](const Part* each) {
-    return each->request->file == part.request->file && part.at < each->at + each->bytes &&
-           each->at < part.at + part.bytes;
+    return each->request->file == part.request->file && overlap(each->in_file(), part.in_file());
   });
 }
 
@@ -166,14 +165,14 @@ FileQueue::Started FileQueue::start(Part& part) {
 FileQueue::Started FileQueue::enter(const Part& part) const {
   if (!disk_.enter(part.request->priority, part.bytes)) return Started::no_room;
   BlockSums* const sums = part.request->file->sums();
-  if (sums == nullptr || sums->enter({part.at, part.bytes}, part.io.write)) return Started::yes;
+  if (sums == nullptr || sums->enter(part.in_file(), part.io.write)) return Started::yes;
   disk_.leave(part.bytes);
   return Started::blocked;
 }
 
 void FileQueue::leave(const Part& part) const {
   disk_.leave(part.bytes);
-  if (BlockSums* sums = part.request->file->sums()) sums->leave({part.at, part.bytes});
+  if (BlockSums* sums = part.request->file->sums()) sums->leave(part.in_file());
 }
 
 /// False: there is none that the drive would take.

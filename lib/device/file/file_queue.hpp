@@ -49,6 +49,8 @@ class FileQueue final : public CopyQueue {
     std::vector<std::uint64_t> sums;  // of its blocks, where they are checked
     std::optional<Io> next;           // behind that of the sums
     Clock::time_point begun{};
+
+    Range in_file() const noexcept { return {at, bytes}; }
   };
   struct Request {
     std::uint64_t number = 0;

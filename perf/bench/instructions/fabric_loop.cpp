@@ -18,6 +18,7 @@
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "protocol/must.hpp"
 #include "raw/process.hpp"
 #include "raw/side.hpp"
 
@@ -25,7 +26,7 @@ namespace {
 
 using weft::Deadline;
 using weft::Engine;
-using weft::Result;
+using weft::perf::must;
 
 enum class Way : std::uint8_t { plain, engine };
 
@@ -42,12 +43,6 @@ struct Options {
 
 constexpr auto patience = std::chrono::seconds(60);
 constexpr unsigned most_idle = 100'000;  // 20 s and more, see nap()
-
-template <typename Value>
-Value of(Result<Value> result) {
-  if (!result) throw std::runtime_error(result.error().to_string());
-  if constexpr (!std::is_void_v<Value>) return std::move(*result);
-}
 
 /// Writes to places, each of which is in flight once at a time.
 class Writer {
@@ -70,9 +65,9 @@ class PlainWriter final : public Writer {
         memory_(config.window * config.size),
         endpoint_(config_, 0, config.initiator, "", memory_.span()),
         posted_(config.window),
-        target_(of(weft::perf::RawProcess::start(config, weft::perf::RawProcess::Role::target))) {
-    const auto there = of(target_->open());
-    of(target_->connect(nlohmann::json::array({endpoint_.describe()})));
+        target_(must(weft::perf::RawProcess::start(config, weft::perf::RawProcess::Role::target))) {
+    const auto there = must(target_->open());
+    must(target_->connect(nlohmann::json::array({endpoint_.describe()})));
     endpoint_.connect(there.at(0));
   }
   bool post(unsigned place) override {
@@ -111,7 +106,7 @@ weft::Strided pieces_of(const Options& options) {
 
 weft::Segment add_memory(Engine& engine, const Options& options) {
   const weft::Strided pieces = pieces_of(options);
-  return of(engine.add(weft::Memory::own(pieces.count * pieces.local_stride)));
+  return must(engine.add(weft::Memory::own(pieces.count * pieces.local_stride)));
 }
 
 /// By an engine. A place is a transfer of several pieces.
@@ -119,7 +114,7 @@ class EngineWriter final : public Writer {
  public:
   explicit EngineWriter(const Options& options)
       : options_(options),
-        engine_(of(Engine::open(config(options)))),
+        engine_(must(Engine::open(config(options)))),
         segment_(add_memory(engine_, options)),
         prepared_(prepare()) {
     picks_.resize(std::size_t{options.window} * options.pieces);
@@ -128,11 +123,11 @@ class EngineWriter final : public Writer {
   bool post(unsigned place) override {
     const auto picks = std::span<const std::uint32_t>(picks_).subspan(
         std::size_t{place} * options_.pieces, options_.pieces);
-    flying_.push_back(of(engine_.submit(prepared_, picks)));
+    flying_.push_back(must(engine_.submit(prepared_, picks)));
     return true;
   }
   Seen look() override {
-    Seen seen{0, of(engine_.progress()) > 0};
+    Seen seen{0, must(engine_.progress()) > 0};
     for (; !flying_.empty() && flying_.front().state() != weft::State::active; ++seen.ended) {
       if (flying_.front().state() != weft::State::done)
         throw std::runtime_error("a write has failed");
@@ -150,9 +145,9 @@ class EngineWriter final : public Writer {
   }
   weft::Prepared prepare() {
     const Deadline deadline = Deadline::in(patience);
-    const weft::Peer peer = of(engine_.connect(options_.target, deadline));
-    const weft::Remote remote = of(engine_.lookup(peer, "target", deadline));
-    return of(engine_.prepare(segment_, remote, weft::Direction::write, pieces_of(options_)));
+    const weft::Peer peer = must(engine_.connect(options_.target, deadline));
+    const weft::Remote remote = must(engine_.lookup(peer, "target", deadline));
+    return must(engine_.prepare(segment_, remote, weft::Direction::write, pieces_of(options_)));
   }
 
   const Options options_;
@@ -165,7 +160,7 @@ class EngineWriter final : public Writer {
 
 /// The NIC that an engine takes, and the way to it.
 weft::perf::RawNic nic_of_engine(const Options& options) {
-  const Engine engine = of(Engine::open(engine_config(options)));
+  const Engine engine = must(Engine::open(engine_config(options)));
   for (const weft::Candidate& each : engine.info().candidates)
     if (each.taken && each.is_nic) return {each.domain, each.fabric};
   throw std::runtime_error("there is no NIC of this provider");
@@ -187,10 +182,10 @@ std::unique_ptr<Writer> writer_of(const Options& options) {
 
 /// Grants its memory until its standard input ends.
 void serve(const Options& options) {
-  Engine engine = of(Engine::open(engine_config(options)));
+  Engine engine = must(Engine::open(engine_config(options)));
   weft::Segment segment = add_memory(engine, options);
-  const weft::Grant grant = of(segment.grant({}, weft::Rights::write));
-  of(engine.publish("target", grant));
+  const weft::Grant grant = must(segment.grant({}, weft::Rights::write));
+  must(engine.publish("target", grant));
   fmt::print("{}\n", engine.address());
   std::fflush(stdout);
   char none = 0;
