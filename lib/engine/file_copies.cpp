@@ -2,35 +2,23 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-#include <string>
-#include <thread>
+#include <algorithm>
 #include <utility>
 #include <vector>
 
-#include "base/detached_thread.hpp"
 #include "base/leak.hpp"
 #include "device/file/disk.hpp"
 
 namespace weft::core {
 namespace {
 
-/// Whose memory something touches, for as long as this lives.
-struct UnderWay {
+/// Both segments, for as long as this lives.
+struct InUse {
   std::shared_ptr<SegmentState> to, from;
-  Entered use_of_to, use_of_from;
-  std::unique_ptr<CopyQueue> queue;
-  std::uint64_t number = 0;
+  Entered use_of_to{to->users()}, use_of_from{from->users()};
+  Entered copy_of_to{to->copies()}, copy_of_from{from->copies()};
 
-  /// How it ended, once it has. `silent` is set where the drive does not answer.
-  std::optional<Result<void>> look(std::optional<Error>& silent) {
-    for (CopyQueue::News& each : queue->news()) {
-      if (each.over)
-        return each.error ? Result<void>(fail(std::move(*each.error))) : Result<void>();
-      silent = std::move(each.error);
-    }
-    return std::nullopt;
-  }
+  explicit operator bool() const { return use_of_to && use_of_from && copy_of_to && copy_of_from; }
 };
 
 Result<void> check(const SegmentState& to, const SegmentState& from, std::span<const Pair> pairs) {
@@ -52,56 +40,86 @@ Result<void> check(const SegmentState& to, const SegmentState& from, std::span<c
   return {};
 }
 
-/// Until the drive answers, both segments are in use.
-void leave_to_the_drive(std::unique_ptr<UnderWay> copy) {
-  const std::shared_ptr<UnderWay> kept = std::move(copy);
-  const auto wait = [kept] {
-    // A drive can't be waited for until a deadline, and may never answer.
-    constexpr auto pause = std::chrono::milliseconds(10);
-    std::optional<Error> silent;
-    while (!kept->look(silent)) std::this_thread::sleep_for(pause);
-  };
-  if (!start_detached(wait)) leak(kept);
+/// The addresses of the pieces.
+std::vector<Copy> copies_of(const SegmentState& to, const SegmentState& from,
+                            std::span<const Pair> pairs) {
+  std::vector<Copy> copies;
+  copies.reserve(pairs.size());
+  for (const Pair& each : pairs)
+    if (each.length > 0)
+      copies.push_back({to.address() + each.local, from.address() + each.remote, each.length});
+  return copies;
 }
 
 }  // namespace
 
+Result<std::unique_ptr<FileCopyState>> FileCopyState::begin(
+    const std::shared_ptr<SegmentState>& to, const std::shared_ptr<SegmentState>& from,
+    std::span<const Pair> pairs) {
+  if (auto allowed = check(*to, *from, pairs); !allowed) return fail(std::move(allowed.error()));
+  std::unique_ptr<FileCopyState> state(new FileCopyState);
+  const std::vector<Copy> copies = copies_of(*to, *from, pairs);
+  if (copies.empty()) return state;
+  auto in_use = std::make_shared<InUse>(InUse{to, from});
+  if (!*in_use) return fail(Code::closed, "the segment is being released");
+  const SegmentState& of_file = is_file(to->place().kind) ? *to : *from;
+  const auto& disk = static_cast<const Disk&>(of_file.device());
+  state->path_ = disk.find(of_file.address())->path();
+  state->queue_ = disk.copies();
+  auto begun = state->queue_->begin(copies, std::move(in_use));
+  if (!begun) return fail(std::move(begun.error()));
+  state->copy_ = std::move(*begun);
+  return state;
+}
+
+FileCopyState::~FileCopyState() {
+  if (!copy_) return;
+  if (forked())
+    leak(std::pair(std::move(queue_), std::move(copy_)));  // the parent's
+  else if (!quiescent())
+    cancel();
+}
+
+bool FileCopyState::ended() const {
+  return !copy_ || forked() || queue_->look(copy_).result.has_value();
+}
+
+bool FileCopyState::quiescent() const {
+  return !copy_ || forked() || queue_->look(copy_).over;
+}
+
+void FileCopyState::cancel() {
+  if (copy_ && !forked()) queue_->give_up(copy_);
+}
+
+Result<void> FileCopyState::wait(SharedQueue::Until until, Deadline deadline) const {
+  if (forked()) return fail(forked_error());
+  if (!copy_) return {};
+  const auto now = queue_->wait(copy_, until, deadline);
+  const bool came = until == SharedQueue::Until::over ? now.over : now.result.has_value();
+  if (came) return *now.result;
+  return fail(Code::timed_out,
+              fmt::format("file '{}': its device did not do it by the deadline", path_));
+}
+
+Result<void> wait_for_copies(SegmentState& segment, Deadline deadline) {
+  // Nobody else may look at them.
+  constexpr auto between_looks = std::chrono::milliseconds(10);
+  segment.copies().close();
+  while (!segment.copies().wait_idle(
+      Deadline::at(std::min(deadline.when(), Deadline::in(between_looks).when())))) {
+    if (deadline.passed()) return fail(Code::quarantined, "a copy of a file is still under way");
+    for (const Disk* disk : Disk::all()) disk->serve_copies();
+  }
+  return {};
+}
+
 Result<void> copy_by_file(const std::shared_ptr<SegmentState>& to,
                           const std::shared_ptr<SegmentState>& from, std::span<const Pair> pairs,
                           Deadline deadline) {
-  if (auto allowed = check(*to, *from, pairs); !allowed) return allowed;
-  std::vector<Copy> copies;
-  for (const Pair& each : pairs)
-    if (each.length > 0)
-      copies.push_back({to->address() + each.local, from->address() + each.remote, each.length});
-  if (copies.empty()) return {};
-  auto copy = std::make_unique<UnderWay>(
-      UnderWay{to, from, Entered(to->users()), Entered(from->users()), nullptr});
-  if (!copy->use_of_to || !copy->use_of_from)
-    return fail(Code::closed, "the segment is being released");
-  const SegmentState& of_file = is_file(to->place().kind) ? *to : *from;
-  const auto& disk = static_cast<const Disk&>(of_file.device());
-  const std::string path = disk.find(of_file.address())->path();
-  auto queue = disk.open_queue();
-  if (!queue) return fail(std::move(queue.error()));
-  copy->queue = std::move(*queue);
-  const auto begun = copy->queue->copy(copies, Priority::normal);
-  if (begun.error) return fail(*begun.error);
-  constexpr auto keen = std::chrono::microseconds(20), pause = std::chrono::microseconds(50);
-  const auto since = Clock::now();
-  std::optional<Error> silent;
-  while (true) {
-    if (auto over = copy->look(silent)) return std::move(*over);
-    if (silent || deadline.passed()) break;
-    if (Clock::now() - since < keen)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::min<Nanoseconds>(pause, deadline.left()));
-  }
-  leave_to_the_drive(std::move(copy));
-  if (silent) return fail(std::move(*silent));
-  return fail(Code::timed_out,
-              fmt::format("file '{}': its device did not do it by the deadline", path));
+  auto copy = FileCopyState::begin(to, from, pairs);
+  if (!copy) return fail(std::move(copy.error()));
+  return (*copy)->wait(deadline);
 }
 
 }  // namespace weft::core

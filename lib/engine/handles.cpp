@@ -173,6 +173,30 @@ Error Grant::why_quarantined() const {
   return state_->why_quarantined();
 }
 
+FileCopy::FileCopy(std::unique_ptr<core::FileCopyState> state) : state_(std::move(state)) {}
+FileCopy::FileCopy(FileCopy&&) noexcept = default;
+FileCopy& FileCopy::operator=(FileCopy&&) noexcept = default;
+FileCopy::~FileCopy() = default;
+bool FileCopy::ended() {
+  return state_->ended();
+}
+Result<void> FileCopy::wait(Deadline deadline) {
+  if (!state_) return fail(core::moved_from());
+  if (auto outside = core::check_outside_callbacks(); !outside) return outside;
+  return state_->wait(deadline);
+}
+void FileCopy::cancel() {
+  state_->cancel();
+}
+bool FileCopy::quiescent() {
+  return state_->quiescent();
+}
+Result<void> FileCopy::wait_quiescent(Deadline deadline) {
+  if (!state_) return fail(core::moved_from());
+  if (auto outside = core::check_outside_callbacks(); !outside) return outside;
+  return state_->wait_quiescent(deadline);
+}
+
 Segment::Segment(std::shared_ptr<core::SegmentState> state) : state_(std::move(state)) {}
 Segment::Segment(Segment&&) noexcept = default;
 Segment& Segment::operator=(Segment&&) noexcept = default;
@@ -198,18 +222,25 @@ Result<Grant> Segment::grant(std::span<const Range> ranges, Rights rights, Nanos
 }
 Result<void> Segment::copy_from(const Segment& source, std::span<const Pair> pairs,
                                 Deadline deadline) {
-  if (!state_ || !source.state_) return fail(core::moved_from());
   if (auto outside = core::check_outside_callbacks(); !outside) return outside;
+  return begin_copy_from(source, pairs).and_then([&](FileCopy&& copy) {
+    return copy.wait(deadline);
+  });
+}
+Result<FileCopy> Segment::begin_copy_from(const Segment& source, std::span<const Pair> pairs) {
+  if (!state_ || !source.state_) return fail(core::moved_from());
   const auto engine = state_->engine();
   if (!engine || source.state_->engine() != engine)
     return fail(Code::invalid_argument, "both segments have to be one engine's, which is open");
-  return core::copy_by_file(state_, source.state_, pairs, deadline);
+  return core::call(engine,
+                    [&] { return core::FileCopyState::begin(state_, source.state_, pairs); })
+      .map([](auto&& copy) { return FileCopy(std::move(copy)); });
 }
 Result<void> Segment::release(Deadline deadline) {
   if (!state_) return fail(core::moved_from());
   const auto engine = state_->engine();
-  // An engine that is gone has closed its rails: nothing reaches the memory.
-  if (!engine) return {};
+  // An engine that is gone has closed its rails: nothing reaches the memory by them.
+  if (!engine) return core::wait_for_copies(*state_, deadline);
   return core::call(engine, [&] { return engine->grants.release(*state_, deadline); });
 }
 

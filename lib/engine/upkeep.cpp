@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "base/signals_blocked.hpp"
+#include "device/file/disk.hpp"
 
 namespace weft::core {
 
@@ -44,6 +45,7 @@ void Upkeep::round(Clock::time_point now) {
   peers_.reap(now);
   reopening_.watch(now);
   credits_.tidy(now);
+  for (const Disk* disk : Disk::all()) disk->serve_copies();
 }
 
 }  // namespace weft::core

@@ -17,9 +17,10 @@
 namespace weft::core {
 
 /// Ends leases whose time is over, overdue transfers and waits, and waits for dead peers; reopens
-/// rails that have fallen silent; gives back what idle peers have promised. On a thread of its own,
-/// which may call the application: a callback that blocks holds up nothing but this. start() and
-/// stop() by the threads that open and close the engine.
+/// rails that have fallen silent; gives back what idle peers have promised; learns the ends of
+/// copies that nobody looks at. On a thread of its own, which may call the application: a callback
+/// that blocks holds up nothing but this. start() and stop() by the threads that open and close the
+/// engine.
 class Upkeep {
  public:
   /// How late it may be. No harm for leases: their holders stop by their own clocks, and their

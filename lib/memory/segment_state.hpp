@@ -52,6 +52,9 @@ class SegmentState {
   std::shared_ptr<EngineState> engine() const { return engine_.lock(); }
   bool belongs_to(const EngineState& engine) const noexcept { return &engine == owner_; }
   UseCount& users() noexcept { return users_; }
+  /// Those of them that are copies between files and memory: no rail carries them, so they go on
+  /// when the engine is gone.
+  UseCount& copies() noexcept { return copies_; }
 
   /// The memory as NICs see it.
   NicAccess& nics() noexcept { return nics_; }
@@ -103,7 +106,7 @@ class SegmentState {
   std::uint64_t block_bytes_ = 1;
   const Device& device_;
   NicAccess nics_;
-  UseCount users_;
+  UseCount users_, copies_;
   Result<Lent> lent_ = fail(Code::unsupported, "");
   const std::shared_ptr<LocalKeys> keys_ = std::make_shared<LocalKeys>(Extents(size()));
   std::shared_ptr<SharedKeys> shared_keys_ = std::make_shared<SharedKeys>(size(), no_seams);

@@ -163,7 +163,9 @@ abi::Status Backend::postXfer(const abi::Operation&, const abi::MetaList&, const
   return guarded(what, [&] {
     auto& request = static_cast<Request&>(*handle);
     if (options == nullptr || !options->notifies) return request.post(nullptr);
-    const auto notification = outgoing(options->notification, *request.link(), request.batches());
+    const auto link = request.link();
+    if (!link) return refuse(what, link.error());
+    const auto notification = outgoing(options->notification, **link, request.carriers());
     if (!notification) return refuse(what, notification.error());
     return request.post(&*notification);
   });

@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "nixl/file_request.hpp"
 #include "nixl/registration.hpp"
+#include "nixl/transfer_request.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -105,20 +108,59 @@ Result<Side> sides_of(const Batch& batch, Agents& agents, Loopback& loopback) {
   }
   auto reach = static_cast<RemoteMemory&>(*batch.remote).reach(agents);
   if (!reach) return fail(std::move(reach.error()));
-  return Side{std::move(reach->link), &batch.local->segment(), std::move(reach->remote)};
+  return Side{std::move(reach->link), batch.local->segment().get(), std::move(reach->remote)};
 }
 
-}  // namespace
+/// Between a file and the CPU's memory, both of this agent.
+bool drive_does(const Batch& batch) {
+  const auto* own = dynamic_cast<const OwnMemory*>(batch.remote);
+  if (own == nullptr) return false;
+  const auto kind_of = [](const Registration& of) { return of.segment()->place().kind; };
+  const MemoryKind here = kind_of(*batch.local), there = kind_of(own->registration());
+  return (here == MemoryKind::file && there == MemoryKind::host) ||
+         (here == MemoryKind::host && there == MemoryKind::file);
+}
 
-Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
-                                         const abi::MetaList& remote, Agents& agents,
-                                         Loopback& loopback) {
-  const auto direction = operation == abi::Operation::read ? Direction::read : Direction::write;
-  auto batches = sort_out(local, remote);
-  if (!batches) return fail(std::move(batches.error()));
+Result<void> check(const Registration& to, const Batch& batch, std::uint64_t there) {
+  if (to.source()) return fail(Code::permission_denied, "the file was opened for reading only");
+  const auto within = [](std::uint64_t offset, std::uint64_t length, std::uint64_t bytes) {
+    return length <= bytes && offset <= bytes - length;
+  };
+  for (const Pair& each : batch.pieces)
+    if (!within(each.local, each.length, batch.local->memory().bytes) ||
+        !within(each.remote, each.length, there))
+      return fail(Code::invalid_argument, "a descriptor leaves its registration");
+  return {};
+}
+
+Result<FileBatch> file_batch_of(Batch batch, Direction direction) {
+  const Registration& here = *batch.local;
+  const auto& there = static_cast<const OwnMemory*>(batch.remote)->registration();
+  const bool reads = direction == Direction::read;
+  if (auto allowed = check(reads ? here : there, batch, there.memory().bytes); !allowed)
+    return fail(std::move(allowed.error()));
+  if (reads) return FileBatch{here.segment(), there.segment(), std::move(batch.pieces)};
+  for (Pair& each : batch.pieces) std::swap(each.local, each.remote);
+  return FileBatch{there.segment(), here.segment(), std::move(batch.pieces)};
+}
+
+Result<std::unique_ptr<Request>> by_the_drive(Batches& batches, Direction direction,
+                                              Loopback& loopback) {
+  std::vector<FileBatch> copies;
+  for (Batch& batch : batches.all()) {
+    auto copy = file_batch_of(std::move(batch), direction);
+    if (!copy) return fail(std::move(copy.error()));
+    copies.push_back(std::move(*copy));
+  }
+  return std::make_unique<FileRequest>(loopback, std::move(copies));
+}
+
+/// All of one other agent, or of this one.
+Result<std::unique_ptr<Request>> by_transfers(Batches& batches, Direction direction, Agents& agents,
+                                              Loopback& loopback) {
   LinkPtr link;
   std::vector<Prepared> lists;
-  for (const Batch& batch : batches->all()) {
+  for (const Batch& batch : batches.all()) {
     auto sides = sides_of(batch, agents, loopback);
     if (!sides) return fail(std::move(sides.error()));
     if (link && link != sides->link)
@@ -129,8 +171,22 @@ Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::Me
     if (!list) return fail(std::move(list.error()));
     lists.push_back(std::move(*list));
   }
-  if (!link) return fail(Code::invalid_argument, "a transfer needs at least one descriptor");
-  return std::make_unique<Request>(std::move(link), std::move(lists));
+  return std::make_unique<TransferRequest>(std::move(link), std::move(lists));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
+                                         const abi::MetaList& remote, Agents& agents,
+                                         Loopback& loopback) {
+  const auto direction = operation == abi::Operation::read ? Direction::read : Direction::write;
+  auto batches = sort_out(local, remote);
+  if (!batches) return fail(std::move(batches.error()));
+  const std::vector<Batch>& all = batches->all();
+  if (all.empty()) return fail(Code::invalid_argument, "a transfer needs at least one descriptor");
+  if (std::all_of(all.begin(), all.end(), drive_does))
+    return by_the_drive(*batches, direction, loopback);
+  return by_transfers(*batches, direction, agents, loopback);
 }
 
 }  // namespace weft::nixl

@@ -40,12 +40,6 @@ Result<Memory> file_of(const abi::Descriptor& memory) {
   return Memory::file(fd, memory.address, memory.bytes, options);
 }
 
-Rights rights_to(const abi::Descriptor& memory, abi::MemoryType type) {
-  const bool source =
-      is_file(type) && core::is_open_for_reading_only(static_cast<int>(memory.device));
-  return source ? Rights::read : Rights::read_write;
-}
-
 }  // namespace
 
 Result<Memory> memory_of(const abi::Descriptor& memory, abi::MemoryType type) {
@@ -65,20 +59,23 @@ Result<std::unique_ptr<Registration>> Registration::make(Engine& engine,
   auto segment = engine.add(*described);
   if (!segment) return fail(std::move(segment.error()));
   if (auto kind = check_kind(*segment, type); !kind) return fail(std::move(kind.error()));
-  auto grant = segment->grant({}, rights_to(memory, type));
+  const bool source =
+      is_file(type) && core::is_open_for_reading_only(static_cast<int>(memory.device));
+  auto grant = segment->grant({}, source ? Rights::read : Rights::read_write);
   if (!grant) return fail(std::move(grant.error()));
-  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory, type);
+  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory, type,
+                                        source);
 }
 
 Result<void> Registration::release(Deadline deadline) {
   const auto soon = Deadline::at(std::min(deadline.when(), Deadline::in(patience).when()));
-  auto released = segment_.release(soon);
+  auto released = segment_->release(soon);
   if (released || released.error().code() != Code::quarantined) return released;
   if (auto fenced = grant_.fence(deadline, FenceScope::rail); !fenced)
     return fail(Code::quarantined,
                 fmt::format("{}; its holders could not be cut off either: {}",
                             released.error().message(), fenced.error().to_string()));
-  return segment_.release(deadline);
+  return segment_->release(deadline);
 }
 
 Result<RemoteMemory::Reach> RemoteMemory::reach(Agents& agents) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
@@ -22,16 +23,21 @@ class Registration : public abi::Metadata {
  public:
   static Result<std::unique_ptr<Registration>> make(Engine& engine, const abi::Descriptor& memory,
                                                     abi::MemoryType type);
-  Registration(Segment segment, Grant grant, const abi::Descriptor& memory, abi::MemoryType type)
+  Registration(Segment segment, Grant grant, const abi::Descriptor& memory, abi::MemoryType type,
+               bool source)
       : Metadata(true),
-        segment_(std::move(segment)),
+        segment_(std::make_shared<Segment>(std::move(segment))),
         grant_(std::move(grant)),
         memory_(memory),
-        type_(type) {}
+        type_(type),
+        source_(source) {}
 
-  const Segment& segment() const noexcept { return segment_; }
+  /// Requests keep it, which libnixl may hold for longer than this.
+  const std::shared_ptr<Segment>& segment() const noexcept { return segment_; }
   const abi::Descriptor& memory() const noexcept { return memory_; }
   abi::MemoryType type() const noexcept { return type_; }
+  /// It may be read and not written: a file that was opened so.
+  bool source() const noexcept { return source_; }
   Blob grant() const { return grant_.blob(); }
 
   /// Ends the grant and unregisters the memory, once no peer can touch it any more: a holder that
@@ -40,10 +46,11 @@ class Registration : public abi::Metadata {
   Result<void> release(Deadline deadline);
 
  private:
-  Segment segment_;
+  const std::shared_ptr<Segment> segment_;
   Grant grant_;
   const abi::Descriptor memory_;
   const abi::MemoryType type_;
+  const bool source_;
 };
 
 /// Memory that requests name as the remote side.

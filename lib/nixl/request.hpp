@@ -2,10 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 #include <weft/engine.hpp>
 
 #include "base/sync.hpp"
@@ -15,19 +13,14 @@
 
 namespace weft::nixl {
 
-/// Its descriptors may lie in many registrations. Those of one registration on each side are one
-/// transfer of Weft's, and each of these transfers carries a part of the notification: so it is
-/// whole only when all of them are.
-///
-/// One that was posted is reported to have ended when its local memory is quiescent, too.
+/// From post to release. One that was posted is reported to have ended when its local memory is
+/// quiescent, too. How its bytes go is for the classes below this one to say.
 class Request : public abi::RequestHandle {
  public:
-  Request(LinkPtr link, std::vector<Prepared> batches)
-      : link_(std::move(link)), batches_(std::move(batches)) {}
-
-  const LinkPtr& link() const noexcept { return link_; }
-  /// How many transfers it is made of, each of which carries a part of a notification.
-  std::size_t batches() const noexcept { return batches_.size(); }
+  /// By which its notification goes.
+  virtual Result<LinkPtr> link() = 0;
+  /// How many transfers it is made of that each carry a part of a notification.
+  virtual std::size_t carriers() const noexcept = 0;
 
   /// `success` if it has ended already. `notification` may be null.
   abi::Status post(const Outgoing* notification);
@@ -39,28 +32,37 @@ class Request : public abi::RequestHandle {
   /// that it must be kept.
   abi::Status release();
 
+ protected:
+  /// What is begun by an earlier post is over and forgotten.
+  virtual Result<void> begin(const Outgoing* notification) WEFT_REQUIRES(mutex_) = 0;
+  /// True: all of it is done. Never blocks.
+  virtual Result<bool> advance() WEFT_REQUIRES(mutex_) = 0;
+  /// None of it is worth anything without the rest.
+  virtual void cancel() WEFT_REQUIRES(mutex_) = 0;
+  virtual bool quiescent() WEFT_REQUIRES(mutex_) = 0;
+  virtual void wait_quiescent(Deadline deadline) WEFT_REQUIRES(mutex_) = 0;
+  /// Some time after its failure, what still holds memory.
+  virtual void cut_off() WEFT_REQUIRES(mutex_) {}
+  /// Whether more will be known of the failure soon.
+  virtual bool awaits_news(const Error&) WEFT_REQUIRES(mutex_) { return false; }
+  /// Writes the failure to the log. The parts of a notification that have gone are of no use.
+  virtual abi::Status tell(const Error& error) WEFT_REQUIRES(mutex_) = 0;
+  virtual void withdraw() WEFT_REQUIRES(mutex_) {}
+  /// "a transfer with agent b", for the log.
+  virtual std::string subject() const = 0;
+  Clock::time_point failed_at() const WEFT_REQUIRES(mutex_) { return failed_at_; }
+
+  core::Mutex mutex_;
+
  private:
   enum class Phase : std::uint8_t { idle, under_way, draining, ended };
-  abi::Status begin(const Outgoing* notification) WEFT_REQUIRES(mutex_);
-  Result<void> send_first_parts(const Outgoing& notification) WEFT_REQUIRES(mutex_);
-  Result<void> submit_all(const Outgoing* notification) WEFT_REQUIRES(mutex_);
-  abi::Status advance() WEFT_REQUIRES(mutex_);
+  abi::Status go_on() WEFT_REQUIRES(mutex_);
   abi::Status drain() WEFT_REQUIRES(mutex_);
-  void cut_off() WEFT_REQUIRES(mutex_);
   void give_up(Error why) WEFT_REQUIRES(mutex_);
-  bool quiescent() WEFT_REQUIRES(mutex_);
-  void withdraw() WEFT_REQUIRES(mutex_);
-  bool wait_quiescent() WEFT_REQUIRES(mutex_);
+  bool becomes_quiescent() WEFT_REQUIRES(mutex_);
   abi::Status end() WEFT_REQUIRES(mutex_);
 
-  const LinkPtr link_;
-  const std::vector<Prepared> batches_;
-  core::Mutex mutex_;
   Phase phase_ WEFT_GUARDED_BY(mutex_) = Phase::idle;
-  std::vector<Transfer> transfers_ WEFT_GUARDED_BY(mutex_);
-  std::size_t done_ WEFT_GUARDED_BY(mutex_) = 0;  // of transfers_, the first ones
-  // A notification whose parts may have gone.
-  std::optional<std::uint64_t> sent_in_parts_ WEFT_GUARDED_BY(mutex_);
   std::optional<Error> error_ WEFT_GUARDED_BY(mutex_);
   Clock::time_point failed_at_ WEFT_GUARDED_BY(mutex_){};
   abi::Status status_ WEFT_GUARDED_BY(mutex_) = abi::Status::success;  // of the end

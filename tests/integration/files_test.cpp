@@ -17,6 +17,8 @@
 #include "device/file/io_channel.hpp"
 #include "engines.hpp"
 #include "folder.hpp"
+#include "forked.hpp"
+#include "hung_drive.hpp"
 #include "small_packets.hpp"
 
 namespace weft::test::files_tests {
@@ -393,6 +395,96 @@ TEST_F(FileAlone, IsCopiedFromAndToWithoutAPeer) {
                                                            Direction::write, pieces)));
 }
 
+TEST_F(FileAlone, CopiesThatNobodyLooksAtEnd) {
+  put(path, pattern(file_bytes, 1));
+  FileOptions options;
+  options.queue_depth = 1;
+  Segment file = add(options);
+  Segment memory = must(engine.add(Memory::own(memory_bytes)));
+  std::vector<Pair> pages;
+  for (std::uint64_t at = 0; at < file_bytes; at += 65'536)
+    pages.push_back({at, at, std::min<std::uint64_t>(65'536, file_bytes - at)});
+  FileCopy kept = must(memory.begin_copy_from(file, pages));
+  EXPECT_TRUE(succeeds(memory.release(soon())));
+  EXPECT_TRUE(succeeds(kept.wait(Deadline::now())));
+  EXPECT_TRUE(kept.quiescent());
+  EXPECT_TRUE(fails_with(memory.begin_copy_from(file, pages), Code::closed));
+}
+
+TEST_F(FileAlone, ACopyThatIsForgottenStopsBeforeItsMemoryIsFree) {
+  put(path, pattern(file_bytes, 1));
+  Segment file = add();
+  Segment memory = must(engine.add(Memory::own(memory_bytes)));
+  const Pair all[] = {{0, 0, file_bytes}};
+  for (int i = 0; i < 20; ++i) must(memory.begin_copy_from(file, all));
+  EXPECT_TRUE(succeeds(memory.release(soon())));
+  EXPECT_TRUE(succeeds(file.release(soon())));
+}
+
+/// Its room is a rail's as soon as the drive has done them.
+TEST(FileCopies, ThatNobodyLooksAtHoldUpNoTransfer) {
+  const Folder folder;
+  put(folder.at("pages"), pattern(file_bytes, 1));
+  Couple pair = couple(config_for("tcp"));
+  FileOptions options;
+  options.queue_depth = 1;
+  Segment theirs = must(pair.b.add(Memory::file(folder.at("pages"), 0, 0, options)));
+  Segment beside = must(pair.b.add(Memory::own(memory_bytes)));
+  Segment mine = must(pair.a.add(Memory::own(memory_bytes)));
+  const Grant grant = must(theirs.grant({}, Rights::read));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair page[] = {{0, 4096, 4096}}, all[] = {{0, 0, file_bytes}};
+  for (int round = 0; round < 20; ++round) {
+    std::vector<FileCopy> unseen;
+    for (int i = 0; i < 4; ++i) unseen.push_back(must(beside.begin_copy_from(theirs, page)));
+    fill(bytes_of(mine), 2);
+    Transfer read = must(pair.a.read(mine, there, all));
+    ASSERT_TRUE(succeeds(read.wait(soon())));
+    EXPECT_TRUE(holds({mine.data(), file_bytes}, 1));
+  }
+}
+
+TEST_F(FileAlone, ACopyOutlivesItsEngineAndHoldsItsMemory) {
+  put(path, pattern(file_bytes, 1));
+  HungDrive drive;
+  std::optional<Engine> own(must(Engine::open(config_for("tcp"))));
+  Segment file = must(own->add(Memory::file(path, 0, file_bytes)));
+  Segment memory = must(own->add(Memory::own(4096)));
+  const Pair piece[] = {{0, 0, 4096}};
+  FileCopy copy = must(memory.begin_copy_from(file, piece));
+  must(own->close(soon()));
+  EXPECT_TRUE(fails_with(memory.begin_copy_from(file, piece), Code::closed));
+  own.reset();
+  EXPECT_TRUE(fails_with(memory.release(Deadline::in(a_while)), Code::quarantined));
+  drive.release();
+  EXPECT_TRUE(succeeds(memory.release(soon())));
+  EXPECT_TRUE(succeeds(copy.wait(Deadline::now())));
+}
+
+/// The child leaves the parent's queue alone, and has its own.
+TEST_F(FileAlone, AForkedChildCopiesByItself) {
+  put(path, pattern(file_bytes, 1));
+  Segment file = add();
+  Segment memory = must(engine.add(Memory::own(memory_bytes)));
+  const Pair all[] = {{0, 0, file_bytes}};
+  ASSERT_TRUE(succeeds(memory.copy_from(file, all, soon())));
+  FileCopy under_way = must(memory.begin_copy_from(file, all));
+  const int wrong = in_forked_child([&] {
+    if (under_way.wait(soon()).error().code() != Code::forked) return 1;
+    if (memory.begin_copy_from(file, all).error().code() != Code::forked) return 2;
+    auto own = Engine::open(config_for("tcp"));
+    if (!own) return 3;
+    auto to = own->add(Memory::own(file_bytes));
+    auto from = own->add(Memory::file(path, 0, file_bytes));
+    if (!to || !from || !to->copy_from(*from, all, soon())) return 4;
+    return holds(bytes_of(*to), 1) ? 0 : 5;
+  });
+  EXPECT_EQ(wrong, 0);
+  EXPECT_TRUE(succeeds(under_way.wait(soon())));
+  ASSERT_TRUE(succeeds(memory.copy_from(file, all, soon())));
+  EXPECT_TRUE(holds({memory.data(), file_bytes}, 1));
+}
+
 TEST_F(FileAlone, ByThreadsWhereThereIsNoRing) {
   core::make_io_channels_by(core::open_io_threads);
   put(path, pattern(file_bytes, 1));
@@ -471,48 +563,9 @@ TEST_F(FileAlone, OnExt4EveryByteByTheDriveItself) {
   EXPECT_TRUE(ext4.unmount());
 }
 
-/// A device that takes reads and writes, and ends them only when the test says so.
-class Hung {
- public:
-  Hung() {
-    core::make_io_channels_by([shared = shared_] { return std::make_unique<Channel>(shared); });
-  }
-  ~Hung() {
-    release();
-    core::make_io_channels_by({});
-  }
-  void release() { shared_->hung = false; }
-
- private:
-  struct Shared {
-    std::atomic<bool> hung{true};
-  };
-  class Channel final : public core::IoChannel {
-   public:
-    explicit Channel(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
-    bool begin(core::Io& io) override {
-      waiting_.push_back(&io);
-      return true;
-    }
-    std::size_t ended(std::span<core::Io*> into) override {
-      if (!shared_->hung) {
-        for (core::Io* io : std::exchange(waiting_, {})) real_->begin(*io);
-        real_->flush();
-      }
-      return real_->ended(into);
-    }
-
-   private:
-    const std::shared_ptr<Shared> shared_;
-    const std::unique_ptr<core::IoChannel> real_ = core::open_io_threads();
-    std::vector<core::Io*> waiting_;
-  };
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
-
 TEST_F(FileAlone, ADeviceThatHangsEndsACopyInTimeAndHoldsItsMemory) {
   put(path, pattern(file_bytes, 1));
-  std::optional<Hung> device(std::in_place);
+  std::optional<HungDrive> device(std::in_place);
   FileOptions options;
   options.timeout = 50ms;
   Segment file = add(options);
@@ -528,7 +581,7 @@ TEST_F(FileAlone, ADeviceThatHangsEndsACopyInTimeAndHoldsItsMemory) {
 
 TEST_F(FileAlone, TheDeadlineEndsACopyThatTheDeviceDoesNot) {
   put(path, pattern(file_bytes, 1));
-  Hung device;
+  HungDrive device;
   Segment file = add();
   Segment memory = must(engine.add(Memory::own(4096)));
   const Pair piece[] = {{0, 0, 4096}};
@@ -540,7 +593,7 @@ TEST(HungFile, FailsTransfersToItAndNoOthers) {
   const Folder folder;
   const std::string path = folder.at("pages");
   put(path, pattern(file_bytes, 1));
-  std::optional<Hung> device(std::in_place);
+  std::optional<HungDrive> device(std::in_place);
   Couple pair = couple(config_for("tcp"));
   FileOptions options;
   options.timeout = 50ms;

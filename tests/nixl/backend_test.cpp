@@ -368,12 +368,16 @@ TEST_P(BackendTest, FilesWithinAnAgent) {
       by_file.push_back({&there, i * page, &from, i * page, page});
     }
     Handle write(a, a, Operation::write, out);
-    write.post();
+    write.post("written");
     ASSERT_EQ(write.wait(), Status::success);
+    EXPECT_THAT(a.notifications(), ElementsAre(Pair("a", "written")));
     Handle read(a, a, Operation::read, back);
-    read.post();
-    ASSERT_EQ(read.wait(), Status::success);
-    EXPECT_TRUE(holds(to.bytes, 2));
+    for (int again = 0; again < 2; ++again) {
+      weft::test::fill(to.bytes, 3);
+      read.post();
+      ASSERT_EQ(read.wait(), Status::success);
+      EXPECT_TRUE(holds(to.bytes, 2));
+    }
     // The file as the local side.
     Handle read_in(a, a, Operation::read, by_file);
     read_in.post();
@@ -382,6 +386,47 @@ TEST_P(BackendTest, FilesWithinAnAgent) {
     weft::test::fill(to.bytes, 3);
     EXPECT_EQ(a.deregister(there), Status::success);
   }
+}
+
+/// Within an agent: one that is cut off, and one that goes while libnixl has a request for it.
+TEST_P(BackendTest, FilesThatGoFromUnderARequest) {
+  constexpr std::size_t bytes = 256 * kib;
+  const OpenFile file(bytes, 1);
+  Buffer& here = a.add(bytes, 2);
+  Buffer& there = a.add_file(file.fd(), 0, bytes);
+  Handle read(a, a, Operation::read, {{&here, 0, &there, 0, bytes}});
+  ASSERT_EQ(read.prepared(), Status::success);
+  ASSERT_EQ(ftruncate(file.fd(), 5000), 0);
+  read.post("never");
+  EXPECT_EQ(read.wait(), Status::backend);
+  ASSERT_EQ(a.backend().genNotif("a", "later"), Status::success);
+  EXPECT_THAT(a.notifications(), ElementsAre(Pair("a", "later")));
+  Handle first(a, a, Operation::read, {{&here, 0, &there, 0, 5000}});
+  first.post();
+  EXPECT_EQ(first.wait(), Status::success);
+  EXPECT_EQ(a.deregister(there), Status::success);
+  EXPECT_EQ(first.post(), Status::backend);
+  EXPECT_TRUE(first.release());
+}
+
+/// A request is let go while the drive works at it.
+TEST_P(BackendTest, RequestsForFilesAreReleasedUnderWay) {
+  constexpr std::size_t bytes = 8 * mib;
+  const OpenFile file(bytes, 1);
+  Buffer& here = a.add(bytes, 2);
+  Buffer& there = a.add_file(file.fd(), 0, bytes);
+  for (int i = 0; i < 10; ++i) {
+    Handle write(a, a, Operation::write, {{&here, 0, &there, 0, bytes}});
+    write.post();
+    EXPECT_TRUE(write.release());
+  }
+  EXPECT_EQ(a.deregister(there), Status::success);
+  weft::test::fill(here.bytes, 3);
+  const auto content = file.content(bytes);
+  for (std::size_t at = 0; at < bytes; at += 4096)
+    ASSERT_TRUE(holds(std::span(content).subspan(at, 4096), 1, at) ||
+                holds(std::span(content).subspan(at, 4096), 2, at))
+        << at;
 }
 
 TEST_P(BackendTest, FilesThatCantBeMemory) {
@@ -397,8 +442,11 @@ TEST_P(BackendTest, FilesThatCantBeMemory) {
   const int fd = open(("/proc/self/fd/" + std::to_string(file.fd())).c_str(), O_RDONLY);
   Buffer& here = a.add(64 * kib, 2);
   const Buffer& there = b.add_file(fd, 0, 64 * kib);
+  const Buffer& own = a.add_file(fd, 0, 64 * kib);
   close(fd);
   meet();
+  EXPECT_EQ(Handle(a, a, Operation::write, {{&here, 0, &own, 0, kib}}).prepared(),
+            Status::not_allowed);
   const std::vector<Piece> all = {{&here, 0, &there, 0, 64 * kib}};
   EXPECT_EQ(Handle(a, b, Operation::write, all).prepared(), Status::not_allowed);
   Handle read(a, b, Operation::read, all);

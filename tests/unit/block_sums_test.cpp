@@ -282,6 +282,7 @@ class PageByPage final : public IoChannel {
     for (; count < into.size() && !over_.empty(); over_.pop_back()) into[count++] = over_.back();
     return count;
   }
+  void wait(Deadline) override {}
 
  private:
   std::vector<Io*> over_;

@@ -8,11 +8,13 @@
 
 #include <atomic>
 #include <filesystem>
+#include <thread>
 
 #include "device/file/io_channel.hpp"
 #include "file_segments.hpp"
 #include "files.hpp"
 #include "folder.hpp"
+#include "hung_drive.hpp"
 #include "pattern.hpp"
 
 namespace weft::core::test::file_copies_tests {
@@ -23,6 +25,7 @@ using weft::test::contents_of;
 using weft::test::expected_after;
 using weft::test::fill;
 using weft::test::Folder;
+using weft::test::HungDrive;
 using weft::test::Mounted;
 using weft::test::pattern;
 using weft::test::put;
@@ -140,6 +143,52 @@ TEST_P(FileCopies, AFileThatIsCutOffIsAnError) {
   EXPECT_TRUE(same_bytes({memory->address(), 5000}, pattern(5000, 1)));
 }
 
+TEST_P(FileCopies, ManyAtATime) {
+  const Blob content = pattern(file_bytes, 1);
+  put(path, content);
+  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes)));
+  const SegmentPtr memory = segment_of(Memory::own(memory_bytes));
+  constexpr std::size_t page = 4096, copies = 500;
+  for (const std::uint64_t round : {0U, 1U}) {
+    std::vector<std::unique_ptr<FileCopyState>> under_way;
+    for (std::size_t i = 0; i < copies; ++i) {
+      const Pair piece[] = {{i * page, (copies - i) * page + round, page}};
+      auto copy = FileCopyState::begin(memory, file, piece);
+      ASSERT_TRUE(copy);
+      under_way.push_back(std::move(*copy));
+    }
+    for (std::size_t i = copies; i-- > 0;) ASSERT_TRUE(under_way[i]->wait(soon()));
+    for (std::size_t i = 0; i < copies; ++i)
+      ASSERT_TRUE(same_bytes({memory->address() + i * page, page},
+                             std::span(content).subspan((copies - i) * page + round, page)));
+  }
+}
+
+/// One of them learns the ends of all, and hands that on when it goes.
+TEST_P(FileCopies, ManyThreadsWait) {
+  const Blob content = pattern(file_bytes, 1);
+  put(path, content);
+  FileOptions options;
+  options.queue_depth = 2;
+  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
+  const SegmentPtr memory = segment_of(Memory::own(memory_bytes));
+  constexpr std::size_t page = 16'384, threads = 6, rounds = 50;
+  std::atomic<std::size_t> failed = 0;
+  std::vector<std::thread> all;
+  for (std::size_t i = 0; i < threads; ++i)
+    all.emplace_back([&, i] {
+      for (std::size_t round = 0; round < rounds; ++round) {
+        const Pair piece[] = {{i * page, (i + round) * page, page}};
+        const bool right = copy_by_file(memory, file, piece, soon()) &&
+                           same_bytes({memory->address() + i * page, page},
+                                      std::span(content).subspan((i + round) * page, page));
+        if (!right) ++failed;
+      }
+    });
+  for (auto& each : all) each.join();
+  EXPECT_EQ(failed, 0U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Files, FileCopies, testing::Bool(), [](const auto& by_threads) {
   return by_threads.param ? "threads" : "ring";
 });
@@ -165,50 +214,13 @@ TEST(OpenFile, RefusesWhatIsNoFileAndWhatIsTooShort) {
   EXPECT_EQ(std::filesystem::file_size(file), 20U);
 }
 
-/// Takes reads and writes, and ends them only when it is told to.
-class Hung {
- public:
-  Hung() {
-    make_io_channels_by([hung = hung_] { return std::make_unique<Channel>(hung); });
-  }
-  ~Hung() {
-    release();
-    make_io_channels_by({});
-  }
-  void release() { *hung_ = false; }
-
- private:
-  using Flag = std::shared_ptr<std::atomic<bool>>;
-  class Channel final : public IoChannel {
-   public:
-    explicit Channel(Flag hung) : hung_(std::move(hung)) {}
-    bool begin(Io& io) override {
-      waiting_.push_back(&io);
-      return true;
-    }
-    std::size_t ended(std::span<Io*> into) override {
-      if (!*hung_) {
-        for (Io* io : std::exchange(waiting_, {})) real_->begin(*io);
-        real_->flush();
-      }
-      return real_->ended(into);
-    }
-
-   private:
-    const Flag hung_;
-    const std::unique_ptr<IoChannel> real_ = open_io_threads();
-    std::vector<Io*> waiting_;
-  };
-  const Flag hung_ = std::make_shared<std::atomic<bool>>(true);
-};
-
 /// The error says why, and the memory stays in use until the device answers.
 TEST(HungFile, EndsACopyInTimeAndHoldsItsMemory) {
   for (const bool by_deadline : {false, true}) {
     const Folder folder;
     const std::string path = folder.at("pages");
     put(path, pattern(file_bytes, 1));
-    Hung device;
+    HungDrive device;
     FileOptions options;
     if (!by_deadline) options.timeout = std::chrono::milliseconds(50);
     const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
@@ -219,12 +231,73 @@ TEST(HungFile, EndsACopyInTimeAndHoldsItsMemory) {
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code(), Code::timed_out);
     EXPECT_THAT(failed.error().message(), HasSubstr("'" + path + "': "));
-    memory->users().close();
-    EXPECT_FALSE(memory->users().wait_idle(Deadline::in(std::chrono::milliseconds(20))));
+    const auto in_use = wait_for_copies(*memory, Deadline::in(std::chrono::milliseconds(20)));
+    ASSERT_FALSE(in_use);
+    EXPECT_EQ(in_use.error().code(), Code::quarantined);
     device.release();
-    EXPECT_TRUE(memory->users().wait_idle(soon()));
+    EXPECT_TRUE(wait_for_copies(*memory, soon()));
+    EXPECT_TRUE(memory->users().idle());
     EXPECT_TRUE(same_bytes(bytes_of(memory), pattern(4096, 1)));
   }
+}
+
+/// What of a copy the drive has not taken can be called off; the rest is waited for.
+TEST(HungFile, LetsACopyBeCancelled) {
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(file_bytes, 1));
+  HungDrive device;
+  FileOptions options;
+  options.queue_depth = 1;
+  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
+  const SegmentPtr memory = segment_of(Memory::own(3 * 4096));
+  fill({memory->address(), memory->size()}, 2);
+  const Blob before(memory->address(), memory->address() + memory->size());
+  const Pair pages[] = {{0, 0, 4096}, {4096, 8192, 4096}, {8192, 4096, 4096}};
+  auto copy = FileCopyState::begin(memory, file, pages);
+  ASSERT_TRUE(copy);
+  EXPECT_FALSE((*copy)->ended());
+  EXPECT_EQ((*copy)->wait(Deadline::in(std::chrono::milliseconds(20))).error().code(),
+            Code::timed_out);
+  (*copy)->cancel();
+  EXPECT_FALSE((*copy)->ended()) << "a page is on its way";
+  EXPECT_FALSE((*copy)->quiescent());
+  device.release();
+  EXPECT_EQ((*copy)->wait_quiescent(soon()).error().code(), Code::cancelled);
+  EXPECT_TRUE((*copy)->ended());
+  EXPECT_TRUE(same_bytes(bytes_of(memory), expected_after(before, pattern(file_bytes, 1),
+                                                          Direction::read, {pages, 1})));
+  // The queue serves the next one.
+  copy = FileCopyState::begin(memory, file, pages);
+  ASSERT_TRUE(copy);
+  EXPECT_TRUE((*copy)->wait(soon()));
+  EXPECT_TRUE(same_bytes(bytes_of(memory),
+                         expected_after(before, pattern(file_bytes, 1), Direction::read, pages)));
+}
+
+/// It has failed, and still has its memory.
+TEST(HungFile, TellsWhenTheMemoryIsFree) {
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  put(path, pattern(file_bytes, 1));
+  HungDrive device;
+  FileOptions options;
+  options.timeout = std::chrono::milliseconds(30);
+  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
+  const SegmentPtr memory = segment_of(Memory::own(4096));
+  const Pair piece[] = {{0, 0, 4096}};
+  auto copy = FileCopyState::begin(memory, file, piece);
+  ASSERT_TRUE(copy);
+  EXPECT_THAT((*copy)->wait(soon()).error().message(), HasSubstr("'" + path + "': "));
+  EXPECT_TRUE((*copy)->ended());
+  EXPECT_FALSE((*copy)->quiescent());
+  EXPECT_EQ((*copy)->wait_quiescent(Deadline::in(std::chrono::milliseconds(20))).error().code(),
+            Code::timed_out);
+  device.release();
+  const auto ended = (*copy)->wait_quiescent(soon());
+  ASSERT_FALSE(ended) << "how it ended stays";
+  EXPECT_THAT(ended.error().message(), HasSubstr("'" + path + "': "));
+  EXPECT_TRUE((*copy)->quiescent());
 }
 
 TEST(CopyByFile, RefusesWhatIsNotAFileAndMemory) {

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cerrno>
 #include <deque>
 #include <filesystem>
@@ -61,6 +62,7 @@ class Scripted final : public IoChannel {
       into[count++] = script_.over.front();
     return count;
   }
+  void wait(Deadline) override {}
 
  private:
   Script& script_;
@@ -370,6 +372,30 @@ TEST(IoChannels, CarryOutWhatIsBegun) {
     EXPECT_EQ(bytes[0], std::byte{'3'});
     close(fd);
   }
+}
+
+/// However long all of it takes.
+TEST_F(FileQueueTest, ADriveThatGoesOnIsNotSilent) {
+  FileOptions options;
+  options.timeout = std::chrono::milliseconds(100);
+  options.queue_depth = 1;
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  const std::array<Copy, 4> pages = {out(*file, 0, page), out(*file, page, page),
+                                     out(*file, 2 * page, page), out(*file, 3 * page, page)};
+  ASSERT_FALSE(queue.copy(pages, Priority::normal).error);
+  const std::uint64_t behind = begin(queue, out(*file, 8 * page, page));
+  for (std::size_t i = 0; i < pages.size(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    EXPECT_THAT(queue.news(), SizeIs(0)) << i;
+    script.carry_out_all();
+    EXPECT_THAT(queue.news(), SizeIs(i + 1 < pages.size() ? 0 : 1)) << i;
+  }
+  script.carry_out_all();
+  const auto news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_EQ(news[0].number, behind);
+  EXPECT_FALSE(news[0].error);
 }
 
 }  // namespace

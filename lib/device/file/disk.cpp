@@ -8,22 +8,29 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/fork_guard.hpp"
 #include "base/xxh3.hpp"
 #include "device/file/file_errors.hpp"
 #include "device/file/file_page.hpp"
 #include "device/file/file_queue.hpp"
+#include "device/file/shared_queue.hpp"
 
 namespace weft::core {
 namespace {
 
 struct Disks {
+  const std::uint64_t fork_generation = core::fork_generation();
   Mutex mutex;
   std::map<dev_t, std::unique_ptr<Disk>> all WEFT_GUARDED_BY(mutex);
 };
 
+/// As long as the process; those of its parent are not touched by a child.
 Disks& disks() {
-  static Disks& known = *new Disks;  // as long as the process
-  return known;
+  static std::atomic<Disks*> known{new Disks};
+  Disks* now = known;
+  if (now->fork_generation == fork_generation()) return *now;
+  auto anew = std::make_unique<Disks>();
+  return known.compare_exchange_strong(now, anew.get()) ? *anew.release() : *now;
 }
 
 std::string name_of(dev_t device) {
@@ -72,9 +79,11 @@ void Disk::add(const std::shared_ptr<OpenFile>& file) {
 }
 
 void Disk::remove(const OpenFile& file) {
+  std::shared_ptr<SharedQueue> needless;
   const Lock lock(mutex_);
   files_.erase(file.address() + file.size());
   limit();
+  if (files_.empty()) needless.swap(copies_);
 }
 
 void Disk::limit() {
@@ -114,6 +123,21 @@ void Disk::leave(std::uint64_t bytes) const {
   --depth_;
   bytes_ -= bytes;
   counters_.in_flight = depth_;
+}
+
+std::shared_ptr<SharedQueue> Disk::copies() const {
+  const Lock lock(mutex_);
+  if (!copies_) copies_ = std::make_shared<SharedQueue>(*this);
+  return copies_;
+}
+
+void Disk::serve_copies() const {
+  std::shared_ptr<SharedQueue> copies;
+  {
+    const Lock lock(mutex_);
+    copies = copies_;
+  }
+  if (copies) copies->serve();
 }
 
 Result<void> Disk::hash(Xxh3& hash, const void* memory, std::size_t bytes) const {

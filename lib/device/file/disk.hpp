@@ -19,7 +19,9 @@
 
 namespace weft::core {
 
-/// From any thread; lives until the process ends.
+class SharedQueue;
+
+/// From any thread; lives until the process ends. A forked child has its own.
 class Disk final : public Device {
  public:
   /// That files of this device number lie on.
@@ -40,6 +42,11 @@ class Disk final : public Device {
   /// Room for a read or write, which is kept until leave(). False: not now, for that class.
   bool enter(Priority priority, std::uint64_t bytes) const;
   void leave(std::uint64_t bytes) const;
+
+  /// The queue of all copies that no rail carries. It is closed with the last file.
+  std::shared_ptr<SharedQueue> copies() const;
+  /// Learns which of them have ended.
+  void serve_copies() const;
 
   /// So many reads and writes have not ended in time. Nothing new begins meanwhile.
   std::atomic<std::uint64_t>& silent() const noexcept { return silent_; }
@@ -79,6 +86,7 @@ class Disk final : public Device {
   FileOptions limits_ WEFT_GUARDED_BY(mutex_);
   mutable std::uint64_t bytes_ WEFT_GUARDED_BY(mutex_) = 0;
   mutable unsigned depth_ WEFT_GUARDED_BY(mutex_) = 0;
+  mutable std::shared_ptr<SharedQueue> copies_ WEFT_GUARDED_BY(mutex_);
 };
 
 }  // namespace weft::core

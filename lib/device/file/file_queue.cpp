@@ -48,8 +48,8 @@ std::optional<Error> check_whole(const OpenFile& file, std::span<const Copy> cop
 
 }  // namespace
 
-FileQueue::FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel)
-    : disk_(disk), state_(std::make_unique<State>()) {
+FileQueue::FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel, Of of)
+    : disk_(disk), of_(of), state_(std::make_unique<State>()) {
   state_->channel = std::move(channel);
 }
 
@@ -124,17 +124,22 @@ void FileQueue::cut(Request& request, const Copy& copy, bool write) {
 /// moment are passed by, but by none of the same blocks.
 void FileQueue::start() {
   std::vector<const Part*> passed;
+  bool short_of_room = false;
   for (auto& waiting : state_->waiting) {
     auto next = waiting.begin();
     while (next != waiting.end()) {
       Part& part = **next;
       const Started started = may_pass(part, passed) ? start(part) : Started::blocked;
-      if (started == Started::no_room) break;
+      if (started == Started::no_room) {
+        short_of_room = true;
+        break;
+      }
       if (started == Started::blocked) passed.push_back(&part);
       next = started == Started::yes ? waiting.erase(next) : next + 1;
     }
   }
   state_->channel->flush();
+  if (short_of_room && of_ == Of::rail) disk_.serve_copies();
 }
 
 bool FileQueue::may_pass(const Part& part, std::span<const Part* const> passed) {
@@ -216,8 +221,28 @@ std::vector<CopyQueue::News> FileQueue::news() {
   return std::exchange(news_, {});
 }
 
+Deadline FileQueue::look_again() const {
+  // Of room that others make for it nobody tells it, nor of a drive that says nothing.
+  constexpr auto for_room = std::chrono::microseconds(100);
+  constexpr auto for_silence = std::chrono::milliseconds(10);
+  const bool waiting = std::any_of(state_->waiting.begin(), state_->waiting.end(),
+                                   [](const auto& parts) { return !parts.empty(); });
+  return waiting ? Deadline::in(for_room) : Deadline::in(for_silence);
+}
+
+void FileQueue::give_up(std::uint64_t number) {
+  const auto found = state_->requests.find(number);
+  if (found == state_->requests.end()) return;
+  Request& request = found->second;
+  if (request.waiting == 0) return;  // it ends as it would have
+  if (!request.error) request.error = Error(Code::cancelled, "the copy was cancelled");
+  drop_waiting(request);
+  end_if_over(request);
+}
+
 /// The kernel has done some of it, or says why not.
 void FileQueue::advance(Part& part) {
+  part.request->since = answered_at_ = Clock::now();
   const std::int64_t result = part.io.result;
   const bool of_sums = part.next.has_value();
   OpenFile& file = *part.request->file;
@@ -303,12 +328,17 @@ void FileQueue::finish(Part& part, std::optional<Error> error) {
   end_if_over(request);
 }
 
-/// It has failed: the rest of it is not begun.
+/// The rest of it is not begun.
 void FileQueue::drop_waiting(Request& request) {
   if (request.waiting == 0) return;
   std::erase_if(state_->waiting[index_of(request.priority)],
                 [&](const Part* part) { return part->request == &request; });
   request.waiting = 0;
+}
+
+/// Since when the drive has done nothing of it; or nothing at all, where it is others' turn.
+Clock::time_point FileQueue::since(const Request& request) const {
+  return request.under_way > 0 ? request.since : std::max(request.since, answered_at_);
 }
 
 /// What has taken too long has failed, and may still be under way.
@@ -318,7 +348,7 @@ void FileQueue::look_for_silence(Clock::time_point now) {
   look_again_at_ = now + pause;
   std::vector<Request*> late;
   for (auto& [number, request] : state_->requests)
-    if (!request.silent && now - request.since > request.file->options().timeout)
+    if (!request.silent && now - since(request) > request.file->options().timeout)
       late.push_back(&request);
   for (Request* request : late) {
     const OpenFile& file = *request->file;

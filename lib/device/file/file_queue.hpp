@@ -27,13 +27,22 @@ namespace weft::core {
 /// written, then they are.
 class FileQueue final : public CopyQueue {
  public:
-  FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel);
+  /// Whose copies they are. Programs may leave theirs alone: those of rails see to that.
+  enum class Of : std::uint8_t { rail, programs };
+  FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel, Of of = Of::rail);
   ~FileQueue() override;
 
   Begun copy(std::span<const Copy> copies, Priority priority) override;
   /// They end in any order: see news().
   Result<std::uint64_t> ended() override { return 0; }
   std::vector<News> news() override;
+  /// Until one has ended of which news() has not told, at most until the deadline. From any thread,
+  /// beside the others.
+  void wait(Deadline deadline) { state_->channel->wait(deadline); }
+  /// When to ask for news at the latest.
+  Deadline look_again() const;
+  /// Of the copies of that number, what has not begun never will. News of it follows.
+  void give_up(std::uint64_t number);
 
  private:
   struct Request;
@@ -56,7 +65,7 @@ class FileQueue final : public CopyQueue {
     std::uint64_t number = 0;
     std::shared_ptr<OpenFile> file;
     Priority priority = Priority::normal;
-    Clock::time_point since{};
+    Clock::time_point since{};  // it was begun, or the drive has done some of it
     std::deque<Part> parts = {};
     std::size_t waiting = 0, under_way = 0;  // of the parts
     std::optional<Error> error = {};
@@ -90,14 +99,16 @@ class FileQueue final : public CopyQueue {
   std::optional<Error> check(const Part& part) const;
   void finish(Part& part, std::optional<Error> error);
   void drop_waiting(Request& request);
+  Clock::time_point since(const Request& request) const;
   void look_for_silence(Clock::time_point now);
   void end_if_over(Request& request);
 
   const Disk& disk_;
+  const Of of_;
   std::unique_ptr<State> state_;  // leaked if something is under way to the end
   std::vector<News> news_;
   std::uint64_t begun_ = 0;
-  Clock::time_point look_again_at_{};
+  Clock::time_point look_again_at_{}, answered_at_{};
 };
 
 }  // namespace weft::core

@@ -1,4 +1,4 @@
-// How reads and writes of files are begun, and how their ends are learnt. Nothing here waits.
+// How reads and writes of files are begun, and how their ends are learnt.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <weft/deadline.hpp>
 
 namespace weft::core {
 
@@ -22,7 +23,7 @@ struct Io {
   std::int64_t result = 0;  // once it has ended: bytes, or a negative errno
 };
 
-/// Used by one thread at a time.
+/// Used by one thread at a time, but for wait().
 class IoChannel {
  public:
   /// Does not wait: what is under way goes on.
@@ -33,6 +34,9 @@ class IoChannel {
   virtual void flush() {}
   /// Those that have ended since the last call, as many as fit; returns how many.
   virtual std::size_t ended(std::span<Io*> into) = 0;
+  /// Until one has ended of which ended() has not told, at most until the deadline. From any
+  /// thread, beside the other calls.
+  virtual void wait(Deadline deadline) = 0;
 };
 
 /// By io_uring where the kernel and the process's filters let it, else by threads.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deque>
+#include <tuple>
 #include <vector>
 
 #include "base/detached_thread.hpp"
@@ -22,7 +23,7 @@ constexpr auto longest_idle = std::chrono::seconds(10);
 /// Outlives the channel while a thread is in a call.
 struct Shared {
   Mutex mutex;
-  Condition filled;
+  Condition filled, ended;
   std::deque<Io*> waiting WEFT_GUARDED_BY(mutex);
   std::vector<Io*> over WEFT_GUARDED_BY(mutex);
   std::size_t idle WEFT_GUARDED_BY(mutex) = 0;
@@ -59,6 +60,7 @@ void serve(Shared& shared) {
     const Lock lock(shared.mutex);
     io->result = result;
     shared.over.push_back(io);
+    shared.ended.notify_one();
   }
 }
 
@@ -88,6 +90,12 @@ class Threads final : public IoChannel {
     std::copy(shared_->over.begin(), end, into.begin());
     shared_->over.erase(shared_->over.begin(), end);
     return count;
+  }
+  void wait(Deadline deadline) override {
+    const Lock lock(shared_->mutex);
+    std::ignore =
+        shared_->ended.wait(shared_->mutex, deadline,
+                            [&]() WEFT_REQUIRES(shared_->mutex) { return !shared_->over.empty(); });
   }
 
  private:

@@ -22,6 +22,7 @@ using Blob = std::vector<std::byte>;
 struct Pair;
 
 namespace core {
+class FileCopyState;
 class SegmentState;
 class GrantState;
 class RemoteState;
@@ -263,6 +264,40 @@ class WEFT_API Grant {
   std::shared_ptr<core::GrantState> state_;
 };
 
+/// A copy between a file and memory of one engine, begun by Segment::begin_copy_from(). From any
+/// thread. What the drive has taken goes on by itself. What it had no room for begins when this or
+/// any other such copy of the drive is looked at, and while an engine is open within 0.1 s.
+///
+/// The kernel ends reads and writes in the name of the thread that began them: while that thread
+/// stays within one system call that can't be interrupted, others may not hear of their end.
+class WEFT_API FileCopy {
+ public:
+  FileCopy(FileCopy&&) noexcept;
+  FileCopy& operator=(FileCopy&&) noexcept;
+  /// Does not wait. What has not begun never will. Both segments stay in use, as
+  /// Segment::release() tells, until the drive has answered the rest.
+  ~FileCopy();
+
+  /// Whether it has ended: then wait() tells at once how. Does not wait.
+  bool ended();
+  /// How it ended, as of Segment::copy_from(). At the deadline `timed_out`, and it goes on. Not for
+  /// callbacks.
+  Result<void> wait(Deadline deadline);
+  /// What has not begun never will: then it ends as `cancelled`, once the drive has answered the
+  /// rest. If all had begun, it ends as it would have. Does not wait.
+  void cancel();
+  /// Whether nothing touches its bytes any more. False after its end if a drive did not answer in
+  /// time (FileOptions::timeout). Does not wait.
+  bool quiescent();
+  /// As wait(), then until quiescent().
+  Result<void> wait_quiescent(Deadline deadline);
+
+ private:
+  friend class Segment;
+  explicit FileCopy(std::unique_ptr<core::FileCopyState> state);
+  std::unique_ptr<core::FileCopyState> state_;
+};
+
 /// Memory that is registered with the engine's rails. Transfers name parts of it by offset.
 ///
 /// The destructor never blocks. Memory that a transfer may still touch stays registered until the
@@ -295,15 +330,17 @@ class WEFT_API Segment {
   Result<Grant> grant(std::span<const Range> ranges, Rights rights, Nanoseconds ttl = unlimited,
                       Keys keys = Keys::automatic);
   /// Copies pieces of `source` (Pair::remote) into this segment (Pair::local), and waits: between a
-  /// file and host memory of one engine, by the calling thread, without a rail or a peer. Memory
+  /// file and host memory of one engine, by the drive itself, without a rail or a peer. Memory
   /// that begins at a page, as the offset in the file does, is read and written by the drive
   /// itself.
   ///
   /// Fails with the file's path and the system's error; with `timed_out` at the deadline, or if the
-  /// device does not answer (FileOptions::timeout). Then some of it may still be under way: both
-  /// segments stay in use, as release() tells, until the device has answered. After any failure
-  /// each byte of the pieces is old or new. Not for callbacks.
+  /// device does not answer (FileOptions::timeout). Then some of it may still be under way, and no
+  /// more of it begins: both segments stay in use, as release() tells, until the device has
+  /// answered. After any failure each byte of the pieces is old or new. Not for callbacks.
   Result<void> copy_from(const Segment& source, std::span<const Pair> pairs, Deadline deadline);
+  /// Begins such a copy, and does not wait for it.
+  Result<FileCopy> begin_copy_from(const Segment& source, std::span<const Pair> pairs);
   /// Ends all grants on the segment, waits until no peer and no transfer of this engine uses it,
   /// and unregisters it. Fails with `quarantined` if it is still in use at the deadline: the memory
   /// stays registered and must not be reused. May be called again.
