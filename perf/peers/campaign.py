@@ -115,12 +115,14 @@ class Campaign:
                 if time.monotonic() + used / number > self.until:
                     self.tell(f"{self.fabric}: no time for more rounds")
                     break
-            seconds = self._attempt(peer, cell, "a measurement",
-                                    lambda p=peer, c=cell: p.measure(c, self.settings.limit))
-            if seconds is not None:
+            took = self._attempt(peer, cell, "a measurement",
+                                 lambda p=peer, c=cell: p.measure(c, self.settings.limit))
+            if took is not None:
                 self.results.samples.append(
                     {"fabric": self.fabric, "peer": peer.name, "round": number, **asdict(cell),
-                     "seconds": seconds, "gigabytes_per_second": cell.bytes / seconds / 1e9})
+                     "seconds": took.seconds,
+                     "gigabytes_per_second": cell.bytes / took.seconds / 1e9,
+                     "cpu_seconds_per_gigabyte": took.cpu})
 
     def _measure_latencies(self):
         cell = Cell(self.settings.latency_size, 1, self.settings.latency_count)

@@ -49,6 +49,15 @@ class Cell:
         return f"{show_bytes(self.size)}, {self.window} in flight"
 
 
+@dataclass(frozen=True)
+class Took:
+    """What the writes of a cell took."""
+
+    seconds: float
+    # Seconds that the CPUs of both sides were busy for each GB (10^9 bytes); None: not known.
+    cpu: float | None = None
+
+
 def cells_of(sizes, windows, total_bytes):
     """Each moves about as many bytes, and uses each slot of its window twice at least."""
     return [Cell(size, window, max(total_bytes // size, 2 * window))

@@ -1,6 +1,6 @@
 """Peers whose two sides are scripts of ours that stay for all measurements of a fabric."""
 
-from cell import ALL, BANDWIDTH
+from cell import ALL, BANDWIDTH, Took
 from pair import Pair
 from spread import quantile
 
@@ -18,7 +18,18 @@ class Driven(Pair):
                                   count=count, limit=limit)
 
     def measure(self, cell, limit):
-        return self.in_its_turn(lambda: self.write(cell, cell.count, limit))
+        seconds, cpu = self.in_its_turn(lambda: self.timed(cell, limit))
+        # The window is filled once before the writes that are timed.
+        return Took(seconds, cpu / (cell.size * (cell.count + cell.window) / 1e9))
+
+    def timed(self, cell, limit):
+        before = self.cpu(limit)
+        seconds = self.write(cell, cell.count, limit)
+        return seconds, self.cpu(limit) - before
+
+    def cpu(self, limit):
+        """Seconds that both sides have computed so far."""
+        return sum(child.ask(limit, "cpu") for child in self.children)
 
     def latency(self, cell, limit):
         """Microseconds from the begin of a write until a poll finds it done: p50, p99."""

@@ -20,6 +20,12 @@ def by_round(samples, fabric, peer, size, window):
             (fabric, peer, size, window)}
 
 
+def cpu_of(samples, fabric, peer, size, window):
+    return [each["cpu_seconds_per_gigabyte"] for each in samples
+            if (each["fabric"], each["peer"], each["size"], each["window"]) ==
+            (fabric, peer, size, window) and each["cpu_seconds_per_gigabyte"] is not None]
+
+
 def names_of(samples, fabric, window):
     """Ours first and the ceilings last."""
     names = {s["peer"] for s in samples if (s["fabric"], s["window"]) == (fabric, window)}
@@ -104,6 +110,20 @@ def bandwidth_tables(samples, found, fabric, window):
         yield ""
 
 
+def cpu_table(samples, fabric, window):
+    sizes = sorted({s["size"] for s in samples if (s["fabric"], s["window"]) == (fabric, window)})
+    names = [name for name in names_of(samples, fabric, window)
+             if any(cpu_of(samples, fabric, name, size, window) for size in sizes)]
+    if not names:
+        return
+    yield f"### {fabric}, {window} in flight: CPU seconds of both sides for each GB"
+    yield ""
+    yield from table(["bytes", *names], [
+        [show_bytes(size), *(show_spread(cpu_of(samples, fabric, name, size, window))
+                             for name in names)] for size in sizes])
+    yield ""
+
+
 def latency_table(latencies, fabric):
     here = [each for each in latencies if each["fabric"] == fabric]
     if not here:
@@ -128,7 +148,8 @@ called "-one-buffer" keep one buffer on each side: with 16 in flight they touch 
 memory, and stay in the CPU's caches for longer. Compare these two with each other, and the others
 likewise. ucx_perftest compares no contents. memcpy:N: N threads, which share the memory of the
 window; where fewer than N are in flight, each has as much as one of them, and together they touch
-more. "-manual": the waiting thread makes the progress; otherwise threads of the engine do.
+more. CPU: of Weft-perf's and of the driven processes, in which the initiator polls; with threads that
+poll it grows with the time that a GB takes. "-manual": the waiting thread makes the progress; otherwise threads of the engine do.
 Latency: Weft's, NIXL's and Mooncake's from the begin of a write until its initiator knows that it
 is done, a whole round trip over tcp; UCX's is half of a ping-pong's, in which each side looks at its
 own memory and no one waits for a completion. NIXL and Mooncake are driven from Python, NIXL by the
@@ -161,6 +182,7 @@ def markdown(results, machine, found):
     for fabric in dict.fromkeys(each["fabric"] for each in results.samples):
         for window in sorted({s["window"] for s in results.samples if s["fabric"] == fabric}):
             lines += bandwidth_tables(results.samples, found, fabric, window)
+            lines += cpu_table(results.samples, fabric, window)
         lines += latency_table(results.latencies, fabric)
     lines += [NOTES, "", checked_line(results), ""]
     for each in results.skipped:

@@ -61,7 +61,7 @@ class Side:
             print(json.dumps(answer), file=answers, flush=True)
 
     def commands(self):
-        return {"introduce": self.introduce, "meet": self.meet, "write": self.write,
+        return {"cpu": time.process_time, "introduce": self.introduce, "meet": self.meet, "write": self.write,
                 "latencies": self.latencies, "fill": self.memory.fill,
                 "first_wrong": self.memory.first_wrong}
 

@@ -5,7 +5,7 @@ import shutil
 import socket
 import time
 
-from cell import ALL
+from cell import ALL, Took
 from children import Failed, output_of, said_by, started
 
 # Puts go straight into memory that UCX allocates and maps (posix); cma carries what is not mapped.
@@ -79,7 +79,7 @@ class Ucx:
 
     def measure(self, cell, limit):
         figures = self.run(self.bandwidth_test, cell.size, cell.count, limit, "-O", str(cell.window))
-        return cell.bytes / (figures["overall_bw"] * MEBIBYTE)
+        return Took(cell.bytes / (figures["overall_bw"] * MEBIBYTE))
 
     def latency(self, cell, limit):
         """Microseconds of half a round trip: p50, p99."""

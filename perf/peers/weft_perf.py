@@ -5,7 +5,7 @@ import os
 import re
 from dataclasses import replace
 
-from cell import ALL, BANDWIDTH
+from cell import ALL, BANDWIDTH, Took
 from children import Failed, output_of, said_by
 
 WARM_UP = "0.05"
@@ -62,7 +62,9 @@ class Weft:
     def measure(self, cell, limit):
         point = self.perf.point(self.provider, cell, limit, *self.options, "--warm-up", WARM_UP,
                                 "--count", str(cell.count), "--time", str(limit))
-        return point["runs"][0]["seconds"] * cell.bytes / point["runs"][0]["bytes"]
+        run = point["runs"][0]
+        return Took(run["seconds"] * cell.bytes / run["bytes"],
+                    (run["cpu_seconds"] + run["peer_cpu_seconds"]) / run["bytes"] * 1e9)
 
     def check(self, cell, limit):
         point = self.perf.point(self.provider, cell, limit, *self.options, "--verify", "--warm-up",
@@ -100,7 +102,7 @@ class Ceiling:
         point = self.perf.point(self.fabric, cell, limit, "--baseline", self.name, "--warm-up", "0",
                                 "--count", "1", "--time", CEILING_SECONDS)
         speed = point["baselines"][self.name]["gigabytes_per_second"][0]
-        return cell.bytes / speed / 1e9
+        return Took(cell.bytes / speed / 1e9)
 
     def end(self):
         pass

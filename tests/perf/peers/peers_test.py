@@ -20,7 +20,8 @@ from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
 PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
 from campaign import MOST_FAILURES, Campaign, Results  # noqa: E402
-from cell import ALL, ALONE, BANDWIDTH, LATENCY, TOGETHER, Cell, cells_of, parse_bytes, show_bytes  # noqa: E402
+from cell import (ALL, ALONE, BANDWIDTH, LATENCY, TOGETHER, Cell, Took, cells_of,  # noqa: E402
+                  parse_bytes, show_bytes)
 from children import Child, Failed, output_of, started  # noqa: E402
 from machine import facts  # noqa: E402
 from memory import TILE_BYTES, HostMemory  # noqa: E402
@@ -290,7 +291,7 @@ def descendants_of(pid):
 class Fake:
     """A peer that fails so often before it works."""
 
-    software, checks, figures = "fake", "every byte", ALL
+    software, checks, figures, cpu = "fake", "every byte", ALL, None
 
     def __init__(self, name, speed, failures=0, starts=True, failure=None):
         self.name, self.speed, self.failures, self.starts = name, speed, failures, starts
@@ -316,7 +317,7 @@ class Fake:
         if self.failures:
             self.failures -= 1
             raise self.failure
-        return cell.bytes / self.speed / 1e9
+        return Took(cell.bytes / self.speed / 1e9, self.cpu)
 
     def latency(self, cell, limit):
         return self.speed, 2 * self.speed
@@ -407,6 +408,15 @@ class Campaigns(unittest.TestCase):
         self.assertIn("| bytes | weft-alone | ucx-put |", text)
         self.assertIn("| bytes | weft-together | ucx-put |", text)
         self.assertEqual(script(results.samples, "out.svg").count('title "weft-'), 2)
+
+    def test_cpu_is_shown_of_those_that_tell_it(self):
+        weft, nixl = Fake("weft", 6), Fake("nixl-ucx", 2)
+        weft.cpu, nixl.cpu = 0.25, 1.5
+        results, _ = self.run_with(weft, nixl, Fake("ucx-put", 4))
+        table = markdown(results, facts(), []).partition("1 in flight: CPU seconds")[2]
+        self.assertEqual(table.splitlines()[2:5],
+                         ["| bytes | weft | nixl-ucx |", "| --- | --- | --- |",
+                          "| 64 KiB | 0.25 (0.25-0.25) | 1.50 (1.50-1.50) |"])
 
     def test_when_the_time_is_over_the_round_is_the_last(self):
         results, told = self.run_with(Fake("weft", 6), Fake("mooncake", 2), until=time.monotonic())
