@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 #include <utility>
 
 namespace weft::weights {
@@ -86,12 +87,14 @@ Nest nest_of(const Box& box, const Shard& src, const Shard& dst) noexcept {
   return nest;
 }
 
-void expand(const Nest& nest, std::size_t level, Piece piece, std::vector<Piece>& pieces) {
-  if (level == nest.depth) return pieces.push_back(piece);
-  for (std::uint64_t i = 0; i < nest.loops[level].count; ++i) {
-    expand(nest, level + 1, piece, pieces);
-    piece.src_offset += nest.loops[level].src_stride;
-    piece.dst_offset += nest.loops[level].dst_stride;
+/// The outermost loop comes first.
+void expand(std::span<const Loop> loops, Piece piece, std::vector<Piece>& pieces) {
+  if (loops.empty()) return pieces.push_back(piece);
+  const Loop& loop = loops.front();
+  for (std::uint64_t i = 0; i < loop.count; ++i) {
+    expand(loops.subspan(1), piece, pieces);
+    piece.src_offset += loop.src_stride;
+    piece.dst_offset += loop.dst_stride;
   }
 }
 
@@ -181,7 +184,7 @@ std::string objection_to(const Shard& shard) {
 
 void copy_box(const Box& box, const Shard& src, const Shard& dst, std::vector<Piece>& pieces) {
   const Nest nest = nest_of(box, src, dst);
-  expand(nest, 0, nest.run, pieces);
+  expand(std::span(nest.loops).first(nest.depth), nest.run, pieces);
 }
 
 std::uint64_t count_pieces(const Box& box, const Shard& src, const Shard& dst) noexcept {
