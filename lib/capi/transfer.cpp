@@ -192,6 +192,15 @@ weft_code weft_engine_read(weft_engine* engine, const weft_segment* local,
       });
 }
 
+weft_code weft_engine_warm(weft_engine* engine, const weft_segment* local,
+                           const weft_remote* remote, const weft_transfer_options* options,
+                           weft_transfer** transfer, weft_error** error) {
+  return submit({{"engine", engine}, {"local", local}, {"remote", remote}}, options, transfer,
+                error, [&](TransferOptions&& known) {
+                  return engine->value.warm(local->value, remote->value, std::move(known));
+                });
+}
+
 void weft_transfer_free(weft_transfer* transfer) {
   delete transfer;
 }

@@ -186,6 +186,15 @@ Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
   });
 }
 
+Result<Transfer> Engine::warm(const Segment& local, const Remote& remote, TransferOptions options) {
+  if (!local.state_) return fail(moved_from());
+  return call(state_,
+              [&] {
+                return state_->transfers.contact(local.state_, remote.state_, std::move(options));
+              })
+      .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
+}
+
 Result<Path> Engine::explain(const Segment& local, const Remote& remote, Direction direction,
                              const TransferOptions& options) const {
   if (!local.state_) return fail(moved_from());

@@ -22,7 +22,7 @@ Transfers::Transfers(const Around& around)
 
 Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
     const std::shared_ptr<SegmentState>& local, const std::shared_ptr<RemoteState>& remote,
-    Direction direction, PieceList pieces) {
+    Direction direction, PieceList pieces, bool contact) {
   const GrantDescription& grant = remote->description();
   const Rights needed = direction == Direction::write ? Rights::write : Rights::read;
   if (!includes(grant.rights, needed))
@@ -54,6 +54,7 @@ Result<std::shared_ptr<const PreparedState>> Transfers::prepare(
   prepared->rail_names = around_.rails.names();
   prepared->predictor = inline_copy_.predictor();
   prepared->path = std::move(*set);
+  prepared->contact = contact;
   prepared->staged = !rails->direct;
   prepared->mapped = rails->mapping.mapped;
   prepared->losses = losses;
@@ -196,6 +197,19 @@ Result<std::shared_ptr<Submitted>> Transfers::submit(
       });
 }
 
+Result<std::shared_ptr<Submitted>> Transfers::contact(const std::shared_ptr<SegmentState>& local,
+                                                      const std::shared_ptr<RemoteState>& remote,
+                                                      TransferOptions&& options) {
+  const GrantDescription& grant = remote->description();
+  const bool writes = includes(grant.rights, Rights::write);
+  const Pair nothing{0, grant.ranges.front().offset, 0};
+  return prepare(local, remote, writes ? Direction::write : Direction::read,
+                 PieceList(std::span(&nothing, 1)), true)
+      .and_then([&](const std::shared_ptr<const PreparedState>& prepared) {
+        return submit_prepared(prepared, std::nullopt, std::move(options));
+      });
+}
+
 /// What is asked for, if it can be done. An event that has happened need not be waited for.
 Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const Picks& picks,
                                           TransferOptions& options, Clock::time_point now) {
@@ -214,6 +228,7 @@ Result<TransferShape> Transfers::shape_of(const PreparedState& prepared, const P
                        .rails = prepared.path->rails().size(),
                        .mapped = prepared.mapped,
                        .staged = prepared.staged,
+                       .contact = prepared.contact,
                        .parted = *transport == TransportKind::one_sided && prepared.reach.parted(),
                        .followed = options.signal || options.verify,
                        .event = options.event,

@@ -52,9 +52,14 @@ class Transfers final : public TransferHost {
 
   Result<std::shared_ptr<const PreparedState>> prepare(const std::shared_ptr<SegmentState>& local,
                                                        const std::shared_ptr<RemoteState>& remote,
-                                                       Direction direction, PieceList pieces);
+                                                       Direction direction, PieceList pieces,
+                                                       bool contact = false);
   Result<std::shared_ptr<Submitted>> submit(const std::shared_ptr<const PreparedState>& prepared,
                                             const Picks& picks, TransferOptions&& options);
+  /// Asks each rail of the peer's for an answer that would carry a transfer between the two.
+  Result<std::shared_ptr<Submitted>> contact(const std::shared_ptr<SegmentState>& local,
+                                             const std::shared_ptr<RemoteState>& remote,
+                                             TransferOptions&& options);
   std::size_t active() const noexcept { return admission_.taken(); }
   /// The engine closes: calls that wait for room give up.
   void close() { admission_.close(); }

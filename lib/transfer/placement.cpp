@@ -133,6 +133,7 @@ bool idle(std::span<const RailLoad> loads) {
 /// transfer. Each rail in use takes a core on both sides.
 std::uint64_t rails_wanted(const TransferShape& shape, const RailPlan& rail,
                            std::span<const RailLoad> loads) {
+  if (shape.contact) return loads.size();
   const std::uint64_t chunks = shape.bytes / rail.chunk;
   if (chunks > 1 || rail.part == 0) return chunks;
   return idle(loads) ? shape.bytes / rail.part : chunks;
@@ -167,8 +168,8 @@ std::size_t choose_rails(const TransferShape& shape, const RailPlan& rail,
 /// Under manual progress what is small goes out before submit() returns: no NIC's provider blocks.
 bool posts_inline(const TransferShape& shape, const Caller& caller, std::size_t rails) {
   const bool by_device = shape.staged || shape.transport == TransportKind::device_copy;
-  return caller.drives && rails == 1 && !by_device && !shape.waits && !caller.in_callback &&
-         shape.bytes <= always_inline(shape.priority, caller.inline_bytes);
+  return caller.drives && rails == 1 && !shape.contact && !by_device && !shape.waits &&
+         !caller.in_callback && shape.bytes <= always_inline(shape.priority, caller.inline_bytes);
 }
 
 /// Threads that wait help the thread of a transfer's only rail: several rails' threads need the

@@ -64,6 +64,7 @@ struct TransferShape {
   std::size_t rails = 1;  // that may carry it
   bool mapped = false;    // the remote memory is mapped here
   bool staged = false;    // no NICs reach the memory on both sides
+  bool contact = false;   // it has no bytes, and all rails that may carry it ask for an answer
   bool parted = false;    // some rail may carry only a part of it
   bool followed = false;  // by a signal or a check
   bool event = false;     // the caller polls for its end, and may never look at the transfer

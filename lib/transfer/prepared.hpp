@@ -39,6 +39,7 @@ class PreparedState {
   // Where the remote segment lies for copies of the local memory's device, or why it does not.
   std::byte* lent = nullptr;
   std::string not_lent;
+  bool contact = false;      // no bytes: each of its rails asks its targets for an answer
   bool staged = false;       // no NICs reach the memory on both sides
   bool mapped = false;       // the remote one is mapped here
   std::uint32_t losses = 0;  // of either memory by rails, when it was prepared

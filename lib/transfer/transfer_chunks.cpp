@@ -121,6 +121,7 @@ void TransferState::failed(const Chunk& chunk, Error error) {
 /// Over the bounce-buffer transport it is the peer that says what it has done, and while the grant
 /// held. A read by RMA is worth something only if the lease still held when all its bytes had come.
 void TransferState::plan_proofs() {
+  if (prepared().contact) return plan_contact();
   if (submission_.transport == TransportKind::bounce || submission_.bytes == 0) return;
   if (prepared().direction == Direction::read) {
     if (!submission_.trusted) proofs_.push_back({.kind = Chunk::Kind::epoch});
@@ -131,6 +132,19 @@ void TransferState::plan_proofs() {
     const std::size_t wanted = proofs_of(rail);
     for (std::size_t target = 0; target < wanted; ++target)
       proofs_.push_back({.local = rail, .remote = target, .kind = Chunk::Kind::arrival});
+  }
+}
+
+/// Providers may connect for requests and for RMA apart: so each rail also reads the lease's word.
+void TransferState::plan_contact() {
+  for (const std::size_t rail : rails_) {
+    const Targets& targets = prepared().path->of(rail)->targets;
+    bool words = submission_.transport == TransportKind::one_sided;
+    for (std::size_t target = 0; target < targets.size(); ++target) {
+      proofs_.push_back({.local = rail, .remote = target, .kind = Chunk::Kind::arrival});
+      words = words && prepared().remote->has_lease_word(targets[target].index);
+    }
+    if (words) proofs_.push_back({.local = rail, .kind = Chunk::Kind::epoch});
   }
 }
 
@@ -154,7 +168,7 @@ bool TransferState::placed_for_sure() const {
 
 TransferState::Proofs::const_iterator TransferState::find_proof(std::size_t rail) const {
   return std::find_if(proofs_.begin(), proofs_.end(), [&](const Chunk& each) {
-    return each.kind == Chunk::Kind::epoch || each.local == rail;
+    return each.local == rail || (each.kind == Chunk::Kind::epoch && !prepared().contact);
   });
 }
 
@@ -183,7 +197,8 @@ Chunk TransferState::take_proof(Proofs::const_iterator owed) {
 
 void TransferState::rail_leaves(std::size_t rail, const Error& why) {
   change([&]() WEFT_REQUIRES(mutex_) {
-    const bool goes_on = chunks_.parted() ? leave_rest(rail, why) : hand_on(rail);
+    const bool parted = chunks_.parted();
+    const bool goes_on = !prepared().contact && (parted ? leave_rest(rail, why) : hand_on(rail));
     if (goes_on || over()) return Act::nothing;
     carriers_[rail] = Part::left;
     return end({State::failed, why});
@@ -193,7 +208,7 @@ void TransferState::rail_leaves(std::size_t rail, const Error& why) {
 /// Where it is parted the others might not get on with what this rail leaves to them.
 bool TransferState::rail_steps_back(std::size_t rail) {
   const Lock lock(mutex_);
-  return !chunks_.parted() && hand_on(rail);
+  return !prepared().contact && !chunks_.parted() && hand_on(rail);
 }
 
 /// Of parts: leaves what it may to the others. False: they can't carry all that is left. What is

@@ -25,7 +25,11 @@ void TransferState::start(std::span<const std::size_t> rails, Parts parts) {
   rails_.assign(rails.begin(), rails.end());
   for (const std::size_t rail : rails) carriers_[rail] = Part::carries;
   self_ = shared_from_this();
-  if (submission_.bytes == 0) change([&]() WEFT_REQUIRES(mutex_) { return advance(); });
+  if (submission_.bytes > 0) return;
+  change([&]() WEFT_REQUIRES(mutex_) {
+    const Act act = advance();
+    return act == Act::offer ? Act::nothing : act;  // it is offered from here on anyway
+  });
 }
 
 /// A proof that it owes goes with what it is offered to next.

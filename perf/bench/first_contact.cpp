@@ -32,6 +32,7 @@ struct Options {
   std::vector<std::string> providers{"tcp", "shm"};
   std::vector<unsigned> peers{1, 16};
   std::optional<unsigned> nics;  // each engine's, at most
+  bool warm = false;             // before the first write
   unsigned repeats = 9;
   Nanoseconds timeout = std::chrono::seconds(60);
   bool json = false;
@@ -67,14 +68,14 @@ void serve(const Config& config, int answer, int life) {
 
 /// One engine, from its opening to its second write to the last of the peers.
 Figures contact(Config config, const std::vector<std::string>& addresses, const std::string& prefix,
-                Deadline deadline) {
+                bool warm, Deadline deadline) {
   Figures figures;
   config.listen = "";
   const auto begin = Clock::now();
   Engine engine = must(Engine::open(config));
   note(figures, prefix + "open", Clock::now() - begin);
   const Segment segment = must(engine.add(Memory::own(size)));
-  Nanoseconds meeting{}, first{};
+  Nanoseconds meeting{}, warming{}, first{};
   std::vector<Remote> remotes;
   const Pair whole{0, 0, size};
   const auto write = [&](const Remote& remote) {
@@ -86,12 +87,16 @@ Figures contact(Config config, const std::vector<std::string>& addresses, const 
     const auto start = Clock::now();
     const Peer peer = must(engine.connect(address, deadline));
     remotes.push_back(must(engine.lookup(peer, "memory", deadline)));
-    meeting += Clock::now() - start;
+    const auto met = Clock::now();
+    meeting += met - start;
+    if (warm) must(must(engine.warm(segment, remotes.back())).wait(deadline));
+    warming += Clock::now() - met;
     first += write(remotes.back());
   }
   const Nanoseconds all = Clock::now() - begin;
   const auto count = static_cast<Nanoseconds::rep>(addresses.size());
   note(figures, prefix + "meet", meeting / count);
+  if (warm) note(figures, prefix + "warm", warming / count);
   note(figures, prefix + "first write", first / count);
   Nanoseconds second{};
   for (const Remote& remote : remotes) second += write(remote);
@@ -137,8 +142,8 @@ Figures measure(const Options& options, const std::string& provider, unsigned pe
   }
   const Side initiator([&] {
     try {
-      Figures both = contact(config, addresses, "", deadline);
-      for (auto& again : contact(config, addresses, "again: ", deadline))
+      Figures both = contact(config, addresses, "", options.warm, deadline);
+      for (auto& again : contact(config, addresses, "again: ", options.warm, deadline))
         both.push_back(std::move(again));
       write_line(result.write_end(), nlohmann::json(both).dump());
     } catch (const std::exception& error) {
@@ -204,6 +209,7 @@ int weft::perf::bench::first_contact(int argc, char** argv) {
   group.number("--max-nics", options.nics, Multiples::decimal, {1, 64}, "NICs of each engine");
   add_repeats(group, options.repeats, "Rounds");
   add_timeout(group, options.timeout);
+  app.add_flag("--warm", options.warm, "Make first contact (Engine::warm) before the first write");
   app.add_flag("--json", options.json, "Print JSON");
   if (const auto code = parse(app, argc, argv)) return *code;
   const auto cases = measure_all(options);

@@ -218,6 +218,10 @@ static void transfers_refuse_null(void) {
   INVALID(weft_engine_write(engine, segment, NULL, &pair, 1, NULL, &transfer, &error));
   INVALID(weft_engine_write(engine, segment, remote, NULL, 1, NULL, &transfer, &error));
   INVALID(weft_engine_write(engine, segment, remote, &pair, 1, NULL, NULL, &error));
+  INVALID(weft_engine_warm(NULL, segment, remote, NULL, &transfer, &error));
+  INVALID(weft_engine_warm(engine, NULL, remote, NULL, &transfer, &error));
+  INVALID(weft_engine_warm(engine, segment, NULL, NULL, &transfer, &error));
+  INVALID(weft_engine_warm(engine, segment, remote, NULL, NULL, &error));
   INVALID(weft_engine_read(NULL, segment, remote, &pair, 1, NULL, &transfer, &error));
   INVALID(weft_engine_read(engine, NULL, remote, &pair, 1, NULL, &transfer, &error));
   INVALID(weft_engine_read(engine, segment, NULL, &pair, 1, NULL, &transfer, &error));

@@ -242,6 +242,13 @@ static void open_rail_again(struct pair_of_engines* both) {
   CHECK(weft_engine_reopen(both->reader, rail, patience, NULL) == expected);
 }
 
+static void make_contact(struct pair_of_engines* both) {
+  weft_transfer* transfer = NULL;
+  OK(weft_engine_warm(both->writer, both->source, both->remote, NULL, &transfer, &error));
+  OK(weft_transfer_wait(transfer, patience, &error));
+  weft_transfer_free(transfer);
+}
+
 static void read_back(struct pair_of_engines* both) {
   weft_pair pairs[pages];
   for (size_t i = 0; i < pages; ++i)
@@ -605,6 +612,7 @@ int main(int argc, char** argv) {
   };
   meet(&both, provider);
   share_memory(&both);
+  make_contact(&both);
   prepared_writes(&both);
   open_rail_again(&both);
   read_back(&both);

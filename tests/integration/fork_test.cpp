@@ -32,6 +32,7 @@ int first_wrong(Couple& pair, Board& board, Transfer& transfer, Expectation& exp
   if (wrong(pair.a.prepare(board.local, board.there, Direction::write, piece))) return number;
   if (wrong(pair.a.submit(prepared))) return number;
   if (wrong(pair.a.write(board.local, board.there, piece))) return number;
+  if (wrong(pair.a.warm(board.local, board.there))) return number;
   if (wrong(pair.a.read(board.local, board.there, piece))) return number;
   if (wrong(pair.a.signal(pair.to_b, {1}, brief))) return number;
   if (wrong(pair.a.expect(pair.to_b, 1, 1))) return number;

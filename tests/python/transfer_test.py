@@ -42,6 +42,16 @@ def test_forms_of_pieces(engines: Pair, form: str) -> None:
         yours.close()
 
 
+def test_first_contact_can_be_made_before(engines: Pair) -> None:
+    with engines.a.add(bytearray(100)) as mine:
+        yours, granted = engines.granted(bytearray(100), weft.Rights.read)
+        transfer = engines.a.warm(mine, granted, cookie=7)
+        transfer.wait()
+        assert transfer.state == weft.State.done
+        assert transfer.report.bytes == 0
+        yours.close()
+
+
 def test_pieces_are_an_array() -> None:
     pieces = weft.Pieces(range(0, 30, 10), numpy.arange(3), 7)
     assert len(pieces) == 3

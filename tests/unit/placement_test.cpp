@@ -328,6 +328,20 @@ TEST(Place, RailsAsideOnlyWhereThereIsNoOther) {
   EXPECT_EQ(chosen(rail, 1, {{0, true, MiB}, {1, true}}).rails, (std::vector<std::size_t>{1}));
 }
 
+TEST(Place, AllRailsMakeFirstContactButThoseAside) {
+  const RailPlan rail = plan_rails(nic(), {});
+  const auto rails = [&](std::vector<RailLoad> loads, const Caller& caller = {}) {
+    const Placement placement =
+        place({.rails = loads.size(), .contact = true}, rail, caller, loads);
+    EXPECT_FALSE(placement.posted_inline);
+    return placement.rails;
+  };
+  EXPECT_EQ(rails({{0}, {1, false, 9 * MiB}, {2}}), 3U);
+  EXPECT_EQ(rails({{0}, {1, true}, {2}}), 2U);
+  EXPECT_EQ(rails({{0, true}, {1, true}}), 2U) << "there is no other";
+  EXPECT_EQ(rails({{0}}, {.inline_bytes = limit, .drives = true}), 1U);
+}
+
 /// Each may be the only one that reaches some of it.
 TEST(Place, AllRailsWhereSomeReachOnlyAPart) {
   const RailPlan rail = plan_rails(shared_memory(), {.cores = 8});

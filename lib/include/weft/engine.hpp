@@ -226,6 +226,11 @@ class WEFT_API Engine {
                          TransferOptions options = {});
   Result<Transfer> read(const Segment& local, const Remote& remote, std::span<const Pair> pairs,
                         TransferOptions options = {});
+  /// Makes first contact, so that the first transfer between the two need not: each NIC that would
+  /// carry it sends a request to each of the peer's that it is paired with, and waits for the
+  /// answer. Without it providers connect, and make room, when the first bytes go. A transfer of no
+  /// bytes: it ends as others do, and its signal comes behind the answers.
+  Result<Transfer> warm(const Segment& local, const Remote& remote, TransferOptions options = {});
   /// @}
 
   /// @name Paths

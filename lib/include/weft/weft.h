@@ -812,6 +812,11 @@ WEFT_API weft_code weft_engine_read(weft_engine* engine, const weft_segment* loc
                                     const weft_remote* remote, const weft_pair* pairs, size_t count,
                                     const weft_transfer_options* options, weft_transfer** transfer,
                                     weft_error** error);
+/// Makes first contact between the NICs that would carry transfers between the two. See
+/// weft::Engine::warm.
+WEFT_API weft_code weft_engine_warm(weft_engine* engine, const weft_segment* local,
+                                    const weft_remote* remote, const weft_transfer_options* options,
+                                    weft_transfer** transfer, weft_error** error);
 
 /// Neither waits nor cancels: the transfer goes on.
 WEFT_API void weft_transfer_free(weft_transfer* transfer);

@@ -54,18 +54,25 @@ Prepared prepare_list(PyEngine& self, const PySegment& local, const Remote& remo
   return must(std::move(prepared));
 }
 
-PyTransfer begin(PyEngine& self, const Prepared& prepared,
-                 std::optional<std::span<const std::uint32_t>> picks, TransferOptions&& options) {
+/// By `start(TransferOptions)`.
+template <typename Start>
+PyTransfer begin(PyEngine& self, std::uint64_t bytes, TransferOptions&& options, Start&& start) {
   auto completion = std::make_shared<Completion>();
   options.on_end = [completion](const Ended&) { completion->end(); };
   auto transfer = [&] {
-    const Unlocked others_run(prepared.bytes() > keeps_lock_to_carry ||
-                              options.wait_for_room.has_value());
-    return picks ? self.engine->submit(prepared, *picks, std::move(options))
-                 : self.engine->submit(prepared, std::move(options));
+    const Unlocked others_run(bytes > keeps_lock_to_carry || options.wait_for_room.has_value());
+    return start(std::move(options));
   }();
   return {std::make_shared<Transfer>(must(std::move(transfer))), std::move(completion),
-          self.default_timeout, prepared.bytes()};
+          self.default_timeout, bytes};
+}
+
+PyTransfer begin(PyEngine& self, const Prepared& prepared,
+                 std::optional<std::span<const std::uint32_t>> picks, TransferOptions&& options) {
+  return begin(self, prepared.bytes(), std::move(options), [&](TransferOptions&& known) {
+    return picks ? self.engine->submit(prepared, *picks, std::move(known))
+                 : self.engine->submit(prepared, std::move(known));
+  });
 }
 
 /// A method that begins a transfer of `subject`; the options are the same for all.
@@ -132,6 +139,17 @@ void bind_submission(nb::module_& module) {
   define_whole(engine, "read", Direction::read,
                "Begins to read pieces of the peer's memory into the local segment.\n\n"
                "pieces: as for prepare().");
+  define<const PySegment&, const Remote&>(
+      engine, "warm",
+      "Makes first contact, so that the first transfer between the two need not: each NIC that "
+      "would carry it asks each of the peer's that it is paired with for an answer. A transfer of "
+      "no bytes.",
+      [](PyEngine& self, const PySegment& local, const Remote& remote, TransferOptions&& options) {
+        return begin(self, 0, std::move(options), [&](TransferOptions&& known) {
+          return self.engine->warm(*local.segment, remote, std::move(known));
+        });
+      },
+      "local"_a, "remote"_a);
   define<const Prepared&, nb::handle>(
       engine, "submit",
       "Begins the pieces of `prepared` whose numbers are in `picks`: an array of integers (uint32 "
