@@ -33,7 +33,13 @@ abi::Status Request::post(const Outgoing* notification) {
   if (begun) return go_on();
   give_up(std::move(begun.error()));
   told_ = true;
-  return refuse("a transfer was not posted", *error_);
+  const abi::Status status = refuse("a transfer was not posted", *error_);
+  if (quiescent()) {  // it may be posted again at once
+    withdraw();
+    phase_ = Phase::ended;
+    status_ = status;
+  }
+  return status;
 }
 
 abi::Status Request::check() {

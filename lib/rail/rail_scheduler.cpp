@@ -340,13 +340,18 @@ std::size_t RailScheduler::retry_held() {
   return posted;
 }
 
+/// Only this rail can prove the arrival of what it has carried.
+bool RailScheduler::bound(const TransferState& transfer, const Chunk& chunk) {
+  return chunk.kind == Chunk::Kind::arrival && !transfer.prepared().contact;
+}
+
 /// Whether other rails take what this one has had no room for, in all its patience: while a peer
 /// does not answer its first packets, efa (1.17) has no room, and tells nothing else.
 bool RailScheduler::passed_on(Entry& op) {
   Route& route = *op.route;
   const Nanoseconds waited = now_ - std::max(op.held_since, route.moved_at);
   if (!route.in_doubt() && waited < window_.patience) return false;
-  if (!op.transport->properties().on_rail || op.chunk.kind == Chunk::Kind::arrival) return false;
+  if (!op.transport->properties().on_rail || bound(*op.transfer, op.chunk)) return false;
   TransferState& transfer = *op.transfer;
   if (!transfer.rail_steps_back(rail_)) return false;
   set_aside(route, transfer.peer(), Error(Code::timed_out, "it has had no room for operations"));
@@ -374,7 +379,7 @@ void RailScheduler::post_failed(Entry& op, const providers::Post& post) {
   const Error error = error_of(op, refused);
   const std::vector<Chunk> chunks = chunks_of(op);
   free_op(op);
-  if (chunks.front().kind != Chunk::Kind::arrival) return leave(*transfer, chunks, error);
+  if (!bound(*transfer, chunks.front())) return leave(*transfer, chunks, error);
   forget(*transfer);
   transfer->failed(chunks.front(), error);
 }
@@ -396,10 +401,9 @@ bool RailScheduler::may_repeat(const Entry& op) {
 /// The endpoint was closed under it, and nothing more of it will be sent. Where that was done
 /// because nothing came through, others had better carry it.
 void RailScheduler::cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error) {
-  // Only this rail can prove the arrival of what it has carried.
-  const bool bound = chunks.front().kind == Chunk::Kind::arrival;
+  const bool stays = bound(transfer, chunks.front());
   const auto alive = transfer.shared_from_this();
-  if (!bound && route.in_doubt() && transfer.rail_steps_back(rail_)) {
+  if (!stays && route.in_doubt() && transfer.rail_steps_back(rail_)) {
     set_aside(route, transfer.peer(), error);
     forget(transfer);
   }
@@ -457,7 +461,7 @@ void RailScheduler::failed(Entry& op, const providers::Completion& completion) {
     return transfer.stopped() ? transfer.give_back(chunks) : leave(transfer, chunks, error);
   }
   if (again && completion.cut) return cut(transfer, route, chunks, error);
-  const bool leaves = completion.path_failed && chunks.front().kind != Chunk::Kind::arrival;
+  const bool leaves = completion.path_failed && !bound(transfer, chunks.front());
   if (again && leaves) return path_failed(transfer, route, chunks, error);
   if (leaves && !route.dead) set_aside(route, transfer.peer(), error);
   for (const Chunk& chunk : chunks) transfer.failed(chunk, error);

@@ -120,6 +120,7 @@ class RailScheduler final : private ChunkSink {
   void leave(TransferState& transfer, Chunks chunks, const Error& why);
   void path_failed(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
   static bool may_repeat(const Entry& op);
+  static bool bound(const TransferState& transfer, const Chunk& chunk);
   void cut(TransferState& transfer, Route& route, Chunks chunks, const Error& error);
   void failed(Entry& op, const providers::Completion& completion);
   Room room(const Queue& queue, bool urgent) const;

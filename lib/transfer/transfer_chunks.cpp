@@ -85,7 +85,8 @@ std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chu
     const Act act = advance();
     // Where nothing follows, the end is when the last chunk came home.
     if (!chunk.proof() && outstanding_ == 0 && !over()) last_home_ = Clock::now();
-    if (act != Act::offer || proofs_.front().kind != Chunk::Kind::epoch) return act;
+    const bool any_rails = act == Act::offer && !prepared().contact;
+    if (!any_rails || proofs_.front().kind != Chunk::Kind::epoch) return act;
     proof = take_proof(proofs_.begin());
     return Act::nothing;
   });
@@ -97,14 +98,15 @@ void TransferState::give_back(std::span<const Chunk> chunks) {
     outstanding_ -= chunks.size();
     for (const Chunk& chunk : chunks) {
       if (chunk.proof()) {
-        proofs_.push_back(chunk);
+        const bool left = prepared().contact && carriers_[chunk.local] == Part::left;
+        if (!left) proofs_.push_back(chunk);
         continue;
       }
       chunks_.give_back(chunk);
       --operations_;
       ++retries_;
     }
-    if (over() || cancel_asked_) return advance();
+    if (over() || cancel_asked_ || prepared().contact) return advance();
     return stranded() ? end(std::move(*ends_with_)) : Act::offer;
   });
 }
@@ -114,6 +116,7 @@ void TransferState::failed(const Chunk& chunk, Error error) {
     --outstanding_;
     if (!chunk.proof()) chunks_.lost(chunk);
     if (over()) return advance();
+    if (prepared().contact) return leave_contact(chunk.local, error);
     return end({State::failed, std::move(error), chunk.proof()});
   });
 }
@@ -135,7 +138,8 @@ void TransferState::plan_proofs() {
   }
 }
 
-/// Providers may connect for requests and for RMA apart: so each rail also reads the lease's word.
+/// Providers may connect for requests and for RMA apart: so each rail also reads the lease's word,
+/// of the target whose turn it is.
 void TransferState::plan_contact() {
   for (const std::size_t rail : rails_) {
     const Targets& targets = prepared().path->of(rail)->targets;
@@ -197,8 +201,8 @@ Chunk TransferState::take_proof(Proofs::const_iterator owed) {
 
 void TransferState::rail_leaves(std::size_t rail, const Error& why) {
   change([&]() WEFT_REQUIRES(mutex_) {
-    const bool parted = chunks_.parted();
-    const bool goes_on = !prepared().contact && (parted ? leave_rest(rail, why) : hand_on(rail));
+    if (prepared().contact) return over() ? Act::nothing : leave_contact(rail, why);
+    const bool goes_on = chunks_.parted() ? leave_rest(rail, why) : hand_on(rail);
     if (goes_on || over()) return Act::nothing;
     carriers_[rail] = Part::left;
     return end({State::failed, why});
@@ -207,8 +211,20 @@ void TransferState::rail_leaves(std::size_t rail, const Error& why) {
 
 /// Where it is parted the others might not get on with what this rail leaves to them.
 bool TransferState::rail_steps_back(std::size_t rail) {
+  if (prepared().contact) {
+    rail_leaves(rail, Error(Code::timed_out, "the rail has had no room for operations"));
+    return true;
+  }
   const Lock lock(mutex_);
-  return !prepared().contact && !chunks_.parted() && hand_on(rail);
+  return !chunks_.parted() && hand_on(rail);
+}
+
+/// What it owes no other rail can give. The others go on.
+TransferState::Act TransferState::leave_contact(std::size_t rail, const Error& why) {
+  carriers_[rail] = Part::left;
+  std::erase_if(proofs_, [&](const Chunk& each) { return each.local == rail; });
+  const bool last = std::count(carriers_.begin(), carriers_.end(), Part::carries) == 0;
+  return last ? end({State::failed, why}) : advance();
 }
 
 /// Of parts: leaves what it may to the others. False: they can't carry all that is left. What is

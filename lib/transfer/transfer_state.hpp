@@ -215,6 +215,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   void went_out(std::size_t count, Clock::time_point now) WEFT_REQUIRES(mutex_);
   void plan_proofs() WEFT_REQUIRES(mutex_);
   void plan_contact() WEFT_REQUIRES(mutex_);
+  Act leave_contact(std::size_t rail, const Error& why) WEFT_REQUIRES(mutex_);
   std::size_t proofs_of(std::size_t rail) const;
   Proofs::const_iterator find_proof(std::size_t rail) const WEFT_REQUIRES(mutex_);
   Chunk take_proof(Proofs::const_iterator owed) WEFT_REQUIRES(mutex_);

@@ -391,6 +391,8 @@ TEST_F(FileQueueTest, ADriveThatGoesOnIsNotSilent) {
     script.carry_out_all();
     EXPECT_THAT(queue.news(), SizeIs(i + 1 < pages.size() ? 0 : 1)) << i;
   }
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_THAT(queue.news(), SizeIs(0)) << "it waited its turn, and has just begun";
   script.carry_out_all();
   const auto news = queue.news();
   ASSERT_THAT(news, SizeIs(1));

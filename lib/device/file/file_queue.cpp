@@ -161,6 +161,7 @@ FileQueue::Started FileQueue::start(Part& part) {
     return Started::no_room;
   }
   part.begun = Clock::now();
+  if (request.under_way == 0) request.since = part.begun;
   --request.waiting;
   ++request.under_way;
   ++state_->under_way;

@@ -221,7 +221,7 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const Memory& memory) {
 
 OpenFile::~OpenFile() {
   if (address_ == nullptr) return;
-  disk_->remove(*this);
+  if (fork_generation_ == fork_generation()) disk_->remove(*this);  // else the parent's
   munmap(address_, size_);
 }
 

@@ -9,6 +9,7 @@
 #include <weft/memory.hpp>
 
 #include "base/descriptor.hpp"
+#include "base/fork_guard.hpp"
 #include "device/file/block_sums.hpp"
 
 namespace weft::core {
@@ -67,6 +68,7 @@ class OpenFile {
   std::byte* address_ = nullptr;
   Disk* disk_ = nullptr;
   std::unique_ptr<BlockSums> sums_;
+  const std::uint64_t fork_generation_ = fork_generation();
 };
 
 }  // namespace weft::core

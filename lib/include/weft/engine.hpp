@@ -229,7 +229,8 @@ class WEFT_API Engine {
   /// Makes first contact, so that the first transfer between the two need not: each NIC that would
   /// carry it sends a request to each of the peer's that it is paired with, and waits for the
   /// answer. Without it providers connect, and make room, when the first bytes go. A transfer of no
-  /// bytes: it ends as others do, and its signal comes behind the answers.
+  /// bytes: it ends as others do, and its signal comes behind the answers. A NIC that gets none is
+  /// set aside; only if none of them gets one it fails.
   Result<Transfer> warm(const Segment& local, const Remote& remote, TransferOptions options = {});
   /// @}
 
