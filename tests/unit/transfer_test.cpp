@@ -58,6 +58,7 @@ class TransferTest : public testing::Test {
     };
     const auto prepared = make_prepared(peer, std::move(pieces), direction, 4);
     prepared->mapped = true;  // for what its caller copies
+    prepared->contact = contact;
     std::vector<std::size_t> may_carry = rails;
     for (const std::size_t rail : spare)
       if (std::find(rails.begin(), rails.end(), rail) == rails.end()) may_carry.push_back(rail);
@@ -99,6 +100,7 @@ class TransferTest : public testing::Test {
   std::vector<std::size_t> proofs;  // by rail: how many its chunks need
   std::vector<std::size_t> spare;   // rails that may take over
   Reach reach;
+  bool contact = false;
   Host host;
   int callbacks = 0;
   State final_state = State::active;
@@ -116,6 +118,59 @@ TEST_F(TransferTest, IsDoneWhenAllChunksHaveCompleted) {
     transfer->completed(0, chunk);
   }
   expect_over(State::done);
+}
+
+/// All that the rail owes of a contact, answered.
+class ContactTest : public TransferTest {
+ protected:
+  ContactTest() { contact = true; }
+  std::vector<Chunk> take_all(std::size_t rail) {
+    std::vector<Chunk> owed;
+    while (const auto kind = transfer->owed_proof(rail)) {
+      Chunk& proof = owed.emplace_back();
+      EXPECT_TRUE(transfer->take_proof(rail, *kind, proof));
+      EXPECT_EQ(proof.local, rail);
+    }
+    return owed;
+  }
+  void answer(std::size_t rail) {
+    const auto owed = take_all(rail);
+    EXPECT_FALSE(owed.empty());
+    for (const Chunk& each : owed) EXPECT_FALSE(transfer->completed(rail, each)) << "of another";
+  }
+};
+
+TEST_F(ContactTest, EndsWhenEachRailHasItsAnswers) {
+  begin(scattered(1, 0), false, {0, 2});
+  EXPECT_EQ(transfer->state(), State::active);
+  EXPECT_TRUE(take(1).empty()) << "it has no bytes";
+  EXPECT_FALSE(transfer->owed_proof(1));
+  answer(2);
+  EXPECT_EQ(transfer->state(), State::active);
+  answer(0);
+  expect_over(State::done);
+}
+
+TEST_F(ContactTest, LeavesOutARailThatGetsNone) {
+  begin(scattered(1, 0), false, {0, 1, 2});
+  answer(2);
+  transfer->rail_leaves(0, broken());
+  EXPECT_FALSE(transfer->owed_proof(0));
+  const auto owed = take_all(1);
+  EXPECT_TRUE(transfer->rail_steps_back(1)) << "it has had no room";
+  EXPECT_EQ(transfer->state(), State::active) << "what is held may be out";
+  transfer->give_back(owed);
+  EXPECT_FALSE(transfer->owed_proof(1));
+  expect_over(State::done);
+}
+
+TEST_F(ContactTest, FailsWhenNoRailGetsAnAnswer) {
+  begin(scattered(1, 0), false, {0, 1});
+  const auto owed = take_all(1);
+  transfer->rail_leaves(0, broken());
+  for (const Chunk& each : owed) transfer->failed(each, broken());
+  EXPECT_EQ(transfer->error()->code(), Code::fabric_failed);
+  expect_over(State::failed);
 }
 
 TEST_F(TransferTest, KeepsItselfAliveWhileChunksAreOut) {
