@@ -2,11 +2,11 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "engines.hpp"
-#include "files.hpp"
 #include "folder.hpp"
 
 namespace weft::test {
@@ -56,9 +56,9 @@ TEST_P(Contact, WhateverTheGrantAllows) {
 /// Only bounce buffers carry it.
 TEST_P(Contact, WithAFile) {
   const Folder folder;
-  put(folder.at("pages"), pattern(8192, 1));
+  const std::string path = folder.write("pages", std::string(8192, 'x'));
   const Segment mine = must(pair.a.add(Memory::own(4096)));
-  Segment file = must(pair.b.add(Memory::file(folder.at("pages"), 0, 0)));
+  Segment file = must(pair.b.add(Memory::file(path, 0, 0)));
   const Grant grant = must(file.grant({}, Rights::read));
   const Remote there = must(pair.a.import(grant.blob()));
   EXPECT_TRUE(succeeds(must(pair.a.warm(mine, there)).wait(soon())));
