@@ -3,7 +3,6 @@
 
 #include <sys/mman.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -16,11 +15,10 @@ class Pages {
  public:
   /// Empty if there is no memory.
   explicit Pages(std::size_t bytes) {
-    const std::size_t mapped = mapped_for(bytes);
     void* const start =
-        ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED) return;
-    ::madvise(start, mapped, MADV_HUGEPAGE);
+    ::madvise(start, bytes, MADV_HUGEPAGE);
     span_ = {static_cast<std::byte*>(start), bytes};
   }
   Pages(Pages&& other) noexcept : span_(std::exchange(other.span_, {})) {}
@@ -29,13 +27,7 @@ class Pages {
     return *this;
   }
   ~Pages() {
-    if (!span_.empty()) ::munmap(span_.data(), mapped_for(span_.size()));
-  }
-
-  /// A cache has huge pages, and so a few small pieces of one that stand for it.
-  static constexpr std::size_t mapped_for(std::size_t bytes) noexcept {
-    constexpr std::size_t huge_page = std::size_t{2} << 20;
-    return std::max(bytes, huge_page);
+    if (!span_.empty()) ::munmap(span_.data(), span_.size());
   }
 
   /// They stay for as long as the process lives: something may still touch them.

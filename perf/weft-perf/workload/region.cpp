@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/free_memory.hpp"
-#include "common/pages.hpp"
 #include "common/units.hpp"
 #include "workload/file_memory.hpp"
 
@@ -29,9 +28,7 @@ Result<void> check_room(std::uint64_t bytes) {
 Result<Region> Region::make(Engine& engine, const std::string& memory, std::uint64_t bytes) {
   if (auto room = check_room(bytes); !room) return fail(std::move(room.error()));
   const auto of_file = file_of(memory);
-  const bool own = memory == "host";
-  auto made = tool::PlacedSegment::make(engine, of_file ? "host" : memory,
-                                        own ? tool::Pages::mapped_for(bytes) : bytes);
+  auto made = tool::PlacedSegment::make(engine, of_file ? "host" : memory, bytes);
   if (!made) return fail(std::move(made.error()));
   if (!of_file) return Region(std::move(*made), std::nullopt);
   FileOptions options;
