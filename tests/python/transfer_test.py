@@ -48,7 +48,7 @@ def test_first_contact_can_be_made_before(engines: Pair) -> None:
         transfer = engines.a.warm(mine, granted, cookie=7)
         transfer.wait()
         assert transfer.state == weft.State.done
-        assert transfer.report.bytes == 0
+        assert transfer.report().bytes == 0
         yours.close()
 
 
