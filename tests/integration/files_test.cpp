@@ -463,6 +463,9 @@ TEST_F(FileAlone, ACopyOutlivesItsEngineAndHoldsItsMemory) {
 
 /// The child leaves the parent's queue alone, and has its own.
 TEST_F(FileAlone, AForkedChildCopiesByItself) {
+#ifdef __SANITIZE_THREAD__
+  GTEST_SKIP() << "the thread sanitizer lets no forked child start threads";
+#endif
   put(path, pattern(file_bytes, 1));
   Segment file = add();
   Segment memory = must(engine.add(Memory::own(memory_bytes)));
