@@ -96,8 +96,7 @@ Result<void> FileCopyState::wait(SharedQueue::Until until, Deadline deadline) co
   if (forked()) return fail(forked_error());
   if (!copy_) return {};
   const auto now = queue_->wait(copy_, until, deadline);
-  const bool came = until == SharedQueue::Until::over ? now.over : now.result.has_value();
-  if (came) return *now.result;
+  if (now.reached(until)) return *now.result;
   return fail(Code::timed_out,
               fmt::format("file '{}': its device did not do it by the deadline", path_));
 }

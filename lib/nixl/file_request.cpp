@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "nixl/status.hpp"
-
 namespace weft::nixl {
 
 Result<void> FileRequest::begin(const Outgoing* notification) {
@@ -74,10 +72,6 @@ bool FileRequest::quiescent() {
 
 void FileRequest::wait_quiescent(Deadline deadline) {
   for (FileCopy& copy : copies_) std::ignore = copy.wait_quiescent(deadline);
-}
-
-abi::Status FileRequest::tell(const Error& error) {
-  return refuse((subject() + " failed").c_str(), error);
 }
 
 }  // namespace weft::nixl

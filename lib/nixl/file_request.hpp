@@ -39,7 +39,6 @@ class FileRequest final : public Request {
   void cancel() WEFT_REQUIRES(mutex_) override;
   bool quiescent() WEFT_REQUIRES(mutex_) override;
   void wait_quiescent(Deadline deadline) WEFT_REQUIRES(mutex_) override;
-  abi::Status tell(const Error& error) WEFT_REQUIRES(mutex_) override;
   void withdraw() WEFT_REQUIRES(mutex_) override;
   std::string subject() const override { return "a copy between files and memory"; }
 

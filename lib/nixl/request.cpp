@@ -91,8 +91,8 @@ abi::Status Request::end() {
   withdraw();
   phase_ = Phase::ended;
   told_ = true;
-  const bool cancelled = error_->code() == Code::cancelled;
-  return status_ = cancelled ? abi::Status::cancelled : tell(*error_);
+  if (error_->code() == Code::cancelled) return status_ = abi::Status::cancelled;
+  return status_ = told_as(refuse((subject() + " failed").c_str(), *error_));
 }
 
 abi::Status Request::release() {

@@ -45,8 +45,9 @@ class Request : public abi::RequestHandle {
   virtual void cut_off() WEFT_REQUIRES(mutex_) {}
   /// Whether more will be known of the failure soon.
   virtual bool awaits_news(const Error&) WEFT_REQUIRES(mutex_) { return false; }
-  /// Writes the failure to the log. The parts of a notification that have gone are of no use.
-  virtual abi::Status tell(const Error& error) WEFT_REQUIRES(mutex_) = 0;
+  /// What libnixl is told of a failure that the log has as `logged`.
+  virtual abi::Status told_as(abi::Status logged) WEFT_REQUIRES(mutex_) { return logged; }
+  /// The parts of a notification that have gone are of no use.
   virtual void withdraw() WEFT_REQUIRES(mutex_) {}
   /// "a transfer with agent b", for the log.
   virtual std::string subject() const = 0;

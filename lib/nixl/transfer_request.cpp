@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "nixl/polling.hpp"
-#include "nixl/status.hpp"
 
 namespace weft::nixl {
 
@@ -84,9 +83,8 @@ bool TransferRequest::awaits_news(const Error& error) {
   return error.code() == Code::fabric_failed && link_->peer().up();
 }
 
-abi::Status TransferRequest::tell(const Error& error) {
-  const abi::Status told = refuse((subject() + " failed").c_str(), error);
-  return link_->peer().up() ? told : abi::Status::remote_disconnect;
+abi::Status TransferRequest::told_as(abi::Status logged) {
+  return link_->peer().up() ? logged : abi::Status::remote_disconnect;
 }
 
 void TransferRequest::withdraw() {

@@ -33,7 +33,7 @@ class TransferRequest final : public Request {
   void wait_quiescent(Deadline deadline) WEFT_REQUIRES(mutex_) override;
   void cut_off() WEFT_REQUIRES(mutex_) override;
   bool awaits_news(const Error& error) WEFT_REQUIRES(mutex_) override;
-  abi::Status tell(const Error& error) WEFT_REQUIRES(mutex_) override;
+  abi::Status told_as(abi::Status logged) WEFT_REQUIRES(mutex_) override;
   void withdraw() WEFT_REQUIRES(mutex_) override;
   std::string subject() const override;
 

@@ -1,7 +1,6 @@
 // Engine::warm: first contact before the first transfer.
 #include <algorithm>
 #include <functional>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -99,11 +98,10 @@ TEST_P(Contact, FailsWhereATransferWould) {
 }
 
 TEST_P(Contact, EndsWithItsPeer) {
-  std::optional<Couple> gone(couple(config_for(GetParam())));
-  Board board(*gone, 4096, 4096);
+  Board board(pair, 4096, 4096);
   std::vector<Transfer> under_way;
-  for (int i = 0; i < 20; ++i) under_way.push_back(must(gone->a.warm(board.local, board.there)));
-  must(gone->b.close(soon()));
+  for (int i = 0; i < 20; ++i) under_way.push_back(must(pair.a.warm(board.local, board.there)));
+  must(pair.b.close(soon()));
   for (Transfer& each : under_way) {
     const auto ended = each.wait(soon());
     EXPECT_NE(each.state(), State::active);

@@ -214,27 +214,37 @@ TEST(OpenFile, RefusesWhatIsNoFileAndWhatIsTooShort) {
   EXPECT_EQ(std::filesystem::file_size(file), 20U);
 }
 
+/// A file whose device hangs, and memory.
+struct Hung {
+  explicit Hung(const FileOptions& options, std::size_t bytes = 4096)
+      : memory(segment_of(Memory::own(bytes))) {
+    put(path, pattern(file_bytes, 1));
+    file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
+  }
+  const Folder folder;
+  const std::string path = folder.at("pages");
+  HungDrive device;
+  SegmentPtr file;
+  const SegmentPtr memory;
+};
+
 /// The error says why, and the memory stays in use until the device answers.
 TEST(HungFile, EndsACopyInTimeAndHoldsItsMemory) {
   for (const bool by_deadline : {false, true}) {
-    const Folder folder;
-    const std::string path = folder.at("pages");
-    put(path, pattern(file_bytes, 1));
-    HungDrive device;
     FileOptions options;
     if (!by_deadline) options.timeout = std::chrono::milliseconds(50);
-    const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
-    const SegmentPtr memory = segment_of(Memory::own(4096));
+    Hung hung(options);
+    const SegmentPtr &file = hung.file, &memory = hung.memory;
     const Pair piece[] = {{0, 0, 4096}};
     const auto failed = copy_by_file(
         memory, file, piece, by_deadline ? Deadline::in(std::chrono::milliseconds(50)) : soon());
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code(), Code::timed_out);
-    EXPECT_THAT(failed.error().message(), HasSubstr("'" + path + "': "));
+    EXPECT_THAT(failed.error().message(), HasSubstr("'" + hung.path + "': "));
     const auto in_use = wait_for_copies(*memory, Deadline::in(std::chrono::milliseconds(20)));
     ASSERT_FALSE(in_use);
     EXPECT_EQ(in_use.error().code(), Code::quarantined);
-    device.release();
+    hung.device.release();
     EXPECT_TRUE(wait_for_copies(*memory, soon()));
     EXPECT_TRUE(memory->users().idle());
     EXPECT_TRUE(same_bytes(bytes_of(memory), pattern(4096, 1)));
@@ -243,14 +253,10 @@ TEST(HungFile, EndsACopyInTimeAndHoldsItsMemory) {
 
 /// What of a copy the drive has not taken can be called off; the rest is waited for.
 TEST(HungFile, LetsACopyBeCancelled) {
-  const Folder folder;
-  const std::string path = folder.at("pages");
-  put(path, pattern(file_bytes, 1));
-  HungDrive device;
   FileOptions options;
   options.queue_depth = 1;
-  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
-  const SegmentPtr memory = segment_of(Memory::own(3 * 4096));
+  Hung hung(options, 3 * 4096);
+  const SegmentPtr &file = hung.file, &memory = hung.memory;
   fill({memory->address(), memory->size()}, 2);
   const Blob before(memory->address(), memory->address() + memory->size());
   const Pair pages[] = {{0, 0, 4096}, {4096, 8192, 4096}, {8192, 4096, 4096}};
@@ -262,7 +268,7 @@ TEST(HungFile, LetsACopyBeCancelled) {
   (*copy)->cancel();
   EXPECT_FALSE((*copy)->ended()) << "a page is on its way";
   EXPECT_FALSE((*copy)->quiescent());
-  device.release();
+  hung.device.release();
   EXPECT_EQ((*copy)->wait_quiescent(soon()).error().code(), Code::cancelled);
   EXPECT_TRUE((*copy)->ended());
   EXPECT_TRUE(same_bytes(bytes_of(memory), expected_after(before, pattern(file_bytes, 1),
@@ -277,26 +283,22 @@ TEST(HungFile, LetsACopyBeCancelled) {
 
 /// It has failed, and still has its memory.
 TEST(HungFile, TellsWhenTheMemoryIsFree) {
-  const Folder folder;
-  const std::string path = folder.at("pages");
-  put(path, pattern(file_bytes, 1));
-  HungDrive device;
   FileOptions options;
   options.timeout = std::chrono::milliseconds(30);
-  const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, options)));
-  const SegmentPtr memory = segment_of(Memory::own(4096));
+  Hung hung(options);
+  const std::string named = "'" + hung.path + "': ";
   const Pair piece[] = {{0, 0, 4096}};
-  auto copy = FileCopyState::begin(memory, file, piece);
+  auto copy = FileCopyState::begin(hung.memory, hung.file, piece);
   ASSERT_TRUE(copy);
-  EXPECT_THAT((*copy)->wait(soon()).error().message(), HasSubstr("'" + path + "': "));
+  EXPECT_THAT((*copy)->wait(soon()).error().message(), HasSubstr(named));
   EXPECT_TRUE((*copy)->ended());
   EXPECT_FALSE((*copy)->quiescent());
   EXPECT_EQ((*copy)->wait_quiescent(Deadline::in(std::chrono::milliseconds(20))).error().code(),
             Code::timed_out);
-  device.release();
+  hung.device.release();
   const auto ended = (*copy)->wait_quiescent(soon());
   ASSERT_FALSE(ended) << "how it ended stays";
-  EXPECT_THAT(ended.error().message(), HasSubstr("'" + path + "': "));
+  EXPECT_THAT(ended.error().message(), HasSubstr(named));
   EXPECT_TRUE((*copy)->quiescent());
 }
 

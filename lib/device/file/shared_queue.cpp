@@ -36,9 +36,7 @@ SharedQueue::Standing SharedQueue::look(const CopyingPtr& copy) {
 SharedQueue::Standing SharedQueue::wait(const CopyingPtr& copy, Until until, Deadline deadline) {
   Finished finished;
   const Lock lock(mutex_);
-  const auto done = [&]() WEFT_REQUIRES(mutex_) {
-    return until == Until::over ? copy->standing.over : copy->standing.result.has_value();
-  };
+  const auto done = [&]() WEFT_REQUIRES(mutex_) { return copy->standing.reached(until); };
   while (true) {
     take_news(finished);
     if (done() || deadline.passed()) return copy->standing;

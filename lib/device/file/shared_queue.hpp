@@ -18,9 +18,14 @@ namespace weft::core {
 /// for longer because nobody looks at it. From any thread.
 class SharedQueue {
  public:
+  enum class Until : std::uint8_t { ended, over };
   struct Standing {
     std::optional<Result<void>> result;  // once it has ended
     bool over = false;                   // nothing of it is under way
+
+    bool reached(Until until) const noexcept {
+      return until == Until::over ? over : result.has_value();
+    }
   };
   /// A copy, from begin() on.
   struct Copying;
@@ -32,7 +37,6 @@ class SharedQueue {
   Result<CopyingPtr> begin(std::span<const Copy> copies, std::shared_ptr<void> in_use);
   /// How it is now.
   Standing look(const CopyingPtr& copy);
-  enum class Until : std::uint8_t { ended, over };
   /// How it is then, or at the deadline.
   Standing wait(const CopyingPtr& copy, Until until, Deadline deadline);
   /// What of it has not begun never will.
