@@ -8,6 +8,7 @@
 #include <weft/topology.hpp>
 
 #include "topo/cost.hpp"
+#include "topo/links.hpp"
 
 namespace weft {
 namespace topo {
@@ -17,6 +18,9 @@ namespace {
 // they help with the rest of it (assumed, not measured). By their own speeds: what the bridges of a
 // virtual machine report of the way is often too little.
 constexpr double too_slow = 0.5;
+
+// Two links of x8 are a little more or less than one of x16, by how each is rounded.
+constexpr double rounding = 1.001;
 
 /// Indices of NICs, ascending: in bus order.
 using NicSet = std::vector<std::size_t>;
@@ -59,7 +63,7 @@ class Room {
   bool take(std::size_t nic) {
     const Way& way = ways_[nic];
     for (const Link& each : way.links)
-      if (each.gbps > 0 && used_[each.id] + way.gbps > each.gbps) return false;
+      if (each.gbps > 0 && used_[each.id] + way.gbps > each.gbps * rounding) return false;
     for (const Link& each : way.links) used_[each.id] += way.gbps;
     return true;
   }
@@ -273,6 +277,24 @@ std::string reason_for(const Topology& topology, const Served& served, const Aff
   return fmt::format("in another node than {}, which has none that is cheaper", served.name());
 }
 
+/// What was made of links on the way to the NICs that serve.
+std::vector<std::string> notes_for(const Topology& topology, const std::vector<Way>& ways,
+                                   const NicSet& serving) {
+  const Links links(topology);
+  std::set<std::size_t> uplinks;
+  std::vector<std::string> notes;
+  for (const std::size_t nic : serving) {
+    if (std::string note = links.about(topology.nics[nic]); !note.empty())
+      notes.push_back(std::move(note));
+    for (const Link& each : ways[nic].links)
+      if (is_uplink(each)) uplinks.insert(each.id);
+  }
+  for (const std::size_t each : uplinks)
+    if (std::string note = links.about_uplink(each); !note.empty())
+      notes.push_back(std::move(note));
+  return notes;
+}
+
 }  // namespace
 }  // namespace topo
 
@@ -293,6 +315,7 @@ Affinity affinity(const Topology& topology, const Place& place, std::span<const 
       result.order.push_back({nic, ways[nic].nearness, ways[nic].gbps, ways[nic].cost});
   result.serving = serving.size();
   result.reason = reason_for(topology, served, result);
+  result.notes = notes_for(topology, ways, serving);
   return result;
 }
 

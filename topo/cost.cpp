@@ -5,6 +5,8 @@
 #include <limits>
 #include <string_view>
 
+#include "topo/links.hpp"
+
 namespace weft::topo {
 namespace {
 
@@ -16,11 +18,12 @@ constexpr unsigned slit_usual_remote = 20;  // Linux, include/linux/topology.h: 
 // have had since 2017 (AMD's have more).
 constexpr double socket_link_gbps = 2 * 20.8 * 8;
 
-/// Beyond all indices of switches.
+constexpr std::size_t beyond_switches = std::size_t{1} << 32;
+
 std::size_t link_of_sockets(int a, int b) {
   const auto low = static_cast<std::uint16_t>(std::min(a, b)),
              high = static_cast<std::uint16_t>(std::max(a, b));
-  return (std::size_t{1} << 32) + (std::size_t{low} << 16) + high;
+  return beyond_switches + (std::size_t{low} << 16) + high;
 }
 
 /// A switch and all above it, lowest first.
@@ -71,6 +74,7 @@ class Finder {
   Finder(const Topology& topology, const Position& from)
       : topology_(topology),
         from_(from),
+        links_(topology),
         own_chain_(chain_from(topology, from.pci_switch)),
         slowest_(slowest_known(topology.nics)) {}
 
@@ -97,6 +101,7 @@ class Finder {
     for (const Link& each : way.links)
       if (each.gbps > 0) way.gbps = std::min(way.gbps, each.gbps);
     way.cost = times / way.gbps;
+    if (nic.gbps > 0) way.gbps = std::min(way.gbps, links_.gbps_of(nic));
     return way;
   }
 
@@ -109,8 +114,7 @@ class Finder {
 
   void add_uplink(Way& way, int index) const {
     const auto at = static_cast<std::size_t>(index);
-    if (topology_.switches[at].above >= 0)
-      way.links.push_back({at, topology_.switches[at].uplink_gbps});
+    if (topology_.switches[at].above >= 0) way.links.push_back({at, links_.uplink_gbps(at)});
   }
 
   /// How many times as far it is to that node; adds to the level and the links.
@@ -136,11 +140,16 @@ class Finder {
 
   const Topology& topology_;
   const Position from_;
+  const Links links_;
   const std::vector<int> own_chain_;
   const double slowest_;
 };
 
 }  // namespace
+
+bool is_uplink(const Link& link) {
+  return link.id < beyond_switches;
+}
 
 std::vector<Way> ways_from(const Topology& topology, const Position& from) {
   const Finder finder(topology, from);

@@ -15,8 +15,8 @@ struct Position {
 
 /// A link on the way, between a switch and what is above it, or between two sockets.
 struct Link {
-  std::size_t id = 0;  // the same for the same link
-  double gbps = 0;     // 0: unknown
+  std::size_t id = 0;  // the same for the same link; of a switch's uplink its index
+  double gbps = 0;     // 0: unknown, or not believed
 };
 
 struct Way {
@@ -26,12 +26,13 @@ struct Way {
   /// level are also below the places of higher ones.
   unsigned level = 0;
   std::vector<Link> links;
-  /// The speed of a NIC along it: its speed, or that of the narrowest link. Never 0: that of a NIC
-  /// of unknown speed is a guess (NicCost::gbps).
+  /// The speed of a NIC along it: its speed, or that of the narrowest link, its own PCIe link
+  /// included. Never 0: that of a NIC of unknown speed is a guess (NicCost::gbps).
   double gbps = 1;
   /// The speed of the NIC alone, or that guess.
   double nic_gbps = 1;
-  /// How many times as long a byte takes as over a NIC of 1 Gb/s below the same switch. What makes
+  /// How many times as long a byte takes as over a NIC of 1 Gb/s below the same switch. The NIC's
+  /// own link does not count, since what it reports may be wrong and would drop the NIC. What makes
   /// it more than 1 / gbps is that traffic between root complexes goes through the CPU's own
   /// network, which it shares with everything else:
   /// - 1.5 times between two root complexes of a node (assumed: it only has to be between the other
@@ -42,6 +43,9 @@ struct Way {
   /// GPU's own switch.
   double cost = 0;
 };
+
+/// Whether a link is a switch's uplink.
+bool is_uplink(const Link& link);
 
 /// The way to each of the topology's NICs.
 std::vector<Way> ways_from(const Topology& topology, const Position& from);

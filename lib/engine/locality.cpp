@@ -148,6 +148,13 @@ double Locality::gbps_between(std::size_t rail, const Place& place) const {
   return std::min(gbps, affinity(topology_, place, only).order.front().gbps);
 }
 
+std::vector<std::string> Locality::notes_between(std::size_t rail, const Place& place) const {
+  const auto& nic = rails_[rail].nic;
+  if (!nic) return {};
+  const std::size_t only[] = {*nic};
+  return affinity(topology_, place, only).notes;
+}
+
 /// The NICs that a rail might also have been on.
 std::vector<std::size_t> Locality::alike(std::size_t nic) const {
   auto found = preferred_nics(topology_);

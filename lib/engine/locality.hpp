@@ -40,6 +40,8 @@ class Locality {
   /// What the narrowest part of the way from memory there over the rail's NIC to the network
   /// carries, in Gb/s; 0 where the NIC's speed can't be told.
   double gbps_between(std::size_t rail, const Place& place) const;
+  /// What was made of links on that way that report less than the NIC has (Affinity::notes).
+  std::vector<std::string> notes_between(std::size_t rail, const Place& place) const;
 
   /// Indices of the rails that serve memory there, ascending: of each kind those whose NICs do. A
   /// rail whose place is unknown serves all.

@@ -246,6 +246,10 @@ Result<Path> Paths::describe(const RailsBetween& rails, Direction direction,
     nics.push_back(record.domain);
     const double way = rails_.locality().gbps_between(rail, rails.local);
     facts.local.nics_gbps += way;
+    auto& notes = facts.local.link_notes;
+    for (std::string& note : rails_.locality().notes_between(rail, rails.local))
+      if (std::find(notes.begin(), notes.end(), note) == notes.end())
+        notes.push_back(std::move(note));
     own_gbps += rails_.locality().gbps_of(rail);
     known = known && way > 0;
   }

@@ -159,14 +159,17 @@ void note_bounces(const Carriage& carriage, bool from_initiator, PathSide source
   path.bounces_remote = initiator_is_local ? carriage.target_bounces : carriage.initiator_bounces;
 }
 
+bool goes_through_nic(const Path& path, PathSide side) {
+  return std::any_of(path.hops.begin(), path.hops.end(), [&](const Hop& hop) {
+    return hop.to.kind == Stop::Kind::nic && hop.to.side == side;
+  });
+}
+
 /// The links of known speed on one side of a path.
 void add_links(const Path& path, const PathFacts::End& end, PathSide side,
                std::vector<std::pair<double, std::string>>& links) {
   const std::string whose = side == PathSide::remote ? "the peer's " : "";
-  const bool through_nic = std::any_of(path.hops.begin(), path.hops.end(), [&](const Hop& hop) {
-    return hop.to.kind == Stop::Kind::nic && hop.to.side == side;
-  });
-  if (through_nic && end.nics_gbps > 0)
+  if (goes_through_nic(path, side) && end.nics_gbps > 0)
     links.emplace_back(end.nics_gbps, fmt::format("{}{}NIC {}", end.far_nics ? "the way to " : "",
                                                   whose, end.nics));
   if (end.place.kind == MemoryKind::device && end.gpu_gbps > 0)
@@ -192,6 +195,8 @@ void find_limit(const PathFacts& facts, Path& path) {
     path.limit = path.cpu_copies > 0 ? "not known: CPUs copy, as fast as they and their memory are"
                                      : "not known: no link on it tells its speed";
   }
+  if (!goes_through_nic(path, PathSide::local)) return;
+  for (const std::string& note : facts.local.link_notes) path.limit += "; " + note;
 }
 
 void pass_over(const PathFacts& facts, Path& path) {

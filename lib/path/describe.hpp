@@ -32,7 +32,8 @@ struct PathFacts {
     std::string nics;        // names, for people; empty: not known
     double nics_gbps = 0;    // of all together, on the way from the memory; 0: not known
     bool far_nics = false;   // the way to them is narrower than they are
-    double gpu_gbps = 0;     // of the GPU's own link; 0: not known
+    std::vector<std::string> link_notes;  // about what links on that way report
+    double gpu_gbps = 0;                  // of the GPU's own link; 0: not known
   };
   End local, remote;
   Direction direction = Direction::write;

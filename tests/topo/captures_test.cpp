@@ -107,6 +107,57 @@ TEST(Captures, WhatALinkReportsDropsNoNicOfKnownSpeed) {
   EXPECT_THAT(links, testing::ElementsAre(8, 126, 252, 252));
 }
 
+/// Of memory of node 0: what is made of links on the way, a line each.
+std::string notes_of(const Topology& topology) {
+  std::string text;
+  for (const std::string& note :
+       affinity(topology, {MemoryKind::host, 0, -1}, preferred_nics(topology)).notes)
+    text += note + "\n";
+  return text;
+}
+
+TEST(Captures, ANicTakesNoMoreOfAnUplinkThanItsOwnLinkCarries) {
+  const Topology topology = load(path_of("efa3-x8-links"));
+  EXPECT_EQ(answers(topology), "node 0 rdmap18s0 rdmap19s0\n");
+  EXPECT_EQ(
+      std::round(
+          affinity(topology, {MemoryKind::host, 0, -1}, preferred_nics(topology)).order[0].gbps),
+      252);
+  EXPECT_EQ(notes_of(topology),
+            "the PCIe link of NIC rdmap18s0 reports 252 Gb/s, and the NIC of 400 Gb/s counts so\n"
+            "the PCIe link of NIC rdmap19s0 reports 252 Gb/s, and the NIC of 400 Gb/s counts so\n");
+}
+
+// All switches report the same little: there is no machine like that.
+TEST(Captures, AnUplinkSlowerThanOneNicBehindItIsNotBelieved) {
+  const Topology topology = load(path_of("uplinks-slower-than-a-nic"));
+  EXPECT_EQ(answers(topology), "node 0 rdmap18s0 rdmap19s0 rdmap34s0 rdmap35s0\n");
+  EXPECT_EQ(notes_of(topology),
+            "the uplink of switch 0000:10:00.0 reports 16 Gb/s, less than one NIC behind it "
+            "(400 Gb/s): not believed\n"
+            "the uplink of switch 0000:20:00.0 reports 16 Gb/s, less than one NIC behind it "
+            "(400 Gb/s): not believed\n");
+}
+
+// A link that came up slower than it can, beside one that did not.
+TEST(Captures, AnUplinkSlowerThanItsLikeIsBelieved) {
+  const Topology topology = load(path_of("one-uplink-slower-than-a-nic"));
+  EXPECT_EQ(answers(topology), "node 0 rdmap34s0\n");
+  EXPECT_THAT(notes_on_links(topology),
+              testing::ElementsAre("the uplink of switch 0000:10:00.0 reports 16 Gb/s, less than "
+                                   "one NIC behind it (400 Gb/s): believed, since a switch like it "
+                                   "reports more"));
+}
+
+TEST(Captures, ALinkOfLessThanHalfOfItsNicIsNotBelieved) {
+  EXPECT_EQ(notes_of(load(path_of("links-that-report-too-little"))),
+            "the PCIe link of NIC rdmap17s0 reports 8 Gb/s, less than half of the NIC's 200 Gb/s: "
+            "not believed\n"
+            "the PCIe link of NIC rdmap33s0 reports 126 Gb/s, and the NIC of 200 Gb/s counts so\n"
+            "the uplink of switch 0000:30:00.0 reports 63 Gb/s, less than one NIC behind it "
+            "(200 Gb/s): not believed\n");
+}
+
 TEST(Captures, SocketsInGroupsKeepTheirPlaces) {
   EXPECT_EQ(answers_of("sockets-in-groups"),
             "11:00 mlx5_0\n21:00 mlx5_1\n"

@@ -471,6 +471,9 @@ TEST(PathLimits, TheSlowestLinkSetsIt) {
   facts.local.nics_gbps = 32;
   facts.local.far_nics = true;
   EXPECT_EQ(path_of(facts).limit, "the way to NIC a");
+  facts.local.link_notes = {"the uplink of switch 1 reports 16 Gb/s: not believed"};
+  EXPECT_EQ(path_of(facts).limit,
+            "the way to NIC a; the uplink of switch 1 reports 16 Gb/s: not believed");
 }
 
 TEST(PathLimits, CopiesByTheCpuMaySetALowerOne) {

@@ -112,6 +112,12 @@ WEFT_API std::vector<std::size_t> preferred_nics(const Topology& topology);
 /// with `not_found`, and lists the GPUs.
 WEFT_API Result<int> find_gpu(const Topology& topology, std::string_view pci);
 
+/// What is made of each PCIe link that reports less than a NIC has, in sentences; virtual machines'
+/// buses often report too little. A NIC counts as its own link, down to half of its speed; less is
+/// not believed. An uplink below the speed of one NIC behind it is not believed, unless another
+/// switch of that level, with as fast a NIC behind it, reports enough.
+WEFT_API std::vector<std::string> notes_on_links(const Topology& topology);
+
 /// The lowest level that two devices, or a device and memory, have in common.
 enum class Nearness : std::uint8_t { pci_switch, root_complex, numa_node, machine };
 
@@ -119,19 +125,23 @@ enum class Nearness : std::uint8_t { pci_switch, root_complex, numa_node, machin
 struct NicCost {
   std::size_t nic = 0;  ///< Index in Topology::nics.
   Nearness nearness = Nearness::machine;
-  /// Speed of the slowest part of the way: the NIC itself, uplinks of switches, the link between
-  /// sockets. Not the GPU's own link, which may report less while it is idle. A NIC of unknown
-  /// speed counts as its share of its card's PCIe link, but at most as the slowest NIC of known
-  /// speed; where nothing is known, as 1 Gb/s. The link of a NIC of known speed does not count.
+  /// Speed of the slowest part of the way: the NIC itself, its PCIe link, uplinks of switches, the
+  /// link between sockets; without links whose report is not believed (notes_on_links()). Not the
+  /// GPU's own link, which may report less while it is idle. A NIC of unknown speed counts as its
+  /// share of its card's PCIe link, but at most as the slowest NIC of known speed; where nothing is
+  /// known, as 1 Gb/s.
   double gbps = 0;
-  double cost = 0;  ///< Of a byte, relative to other NICs; see topo/cost.hpp.
+  /// Of a byte, relative to other NICs; see topo/cost.hpp. The link of a NIC of known speed does
+  /// not count.
+  double cost = 0;
 };
 
 /// The NICs that serve some memory.
 struct Affinity {
-  std::vector<NicCost> order;  ///< All usable NICs: those that serve it first, then by cost.
-  std::size_t serving = 0;     ///< The number of NICs at the front of `order` that serve it.
-  std::string reason;          ///< Why these: "below one switch with GPU 0000:53:00.0".
+  std::vector<NicCost> order;      ///< All usable NICs: those that serve it first, then by cost.
+  std::size_t serving = 0;         ///< The number of NICs at the front of `order` that serve it.
+  std::string reason;              ///< Why these: "below one switch with GPU 0000:53:00.0".
+  std::vector<std::string> notes;  ///< Those of notes_on_links() on the way to those that serve.
 };
 
 /// Which of `nics` serve the memory at `place`. NICs in `missing` can't be used: their share moves

@@ -1,9 +1,8 @@
 #include "look/machine.hpp"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <utility>
 
 #include "common/printable.hpp"
@@ -25,6 +24,13 @@ bool is_narrow(const Topology& topology, std::size_t at) {
   for (const Nic& nic : topology.nics)
     if (nic.pci_switch == static_cast<int>(at)) below += nic.gbps;
   return uplink > 0 && uplink < below;
+}
+
+/// "the uplink ..." -> "The uplink ...."
+std::string sentence(std::string_view words) {
+  std::string text = printable(words);
+  text[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(text[0])));
+  return text + ".";
 }
 
 }  // namespace
@@ -69,25 +75,20 @@ std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic) {
   return gpus;
 }
 
-std::vector<std::string> notes_on_links(const Topology& topology) {
-  std::vector<std::string> narrow_nics, notes;
-  for (const Nic& nic : topology.nics)
-    if (nic.link_gbps > 0 && nic.link_gbps < nic.gbps) narrow_nics.push_back(printable(nic.name));
-  if (!narrow_nics.empty())
-    notes.push_back(
-        fmt::format("NICs whose PCIe link is slower than they are, as the PCI bus reports it: {}.",
-                    fmt::join(narrow_nics, " ")));
+std::vector<std::string> remarks_on_links(const Topology& topology) {
+  std::vector<std::string> remarks;
+  for (const std::string& note : notes_on_links(topology)) remarks.push_back(sentence(note));
   bool narrow_uplink = false;
   for (std::size_t at = 0; at < topology.switches.size(); ++at)
     narrow_uplink = narrow_uplink || is_narrow(topology, at);
   if (narrow_uplink)
-    notes.push_back(
+    remarks.push_back(
         "Switches: uplinks as the PCI bus reports them, here slower than the NICs below together.");
-  if (!notes.empty())
-    notes.push_back("Virtual machines' buses often report less than the hardware has.");
+  if (!remarks.empty())
+    remarks.push_back("Virtual machines' buses often report less than the hardware has.");
   if (narrow_uplink)
-    notes.push_back("A GPU and the NICs of its own switch do not need the uplink.");
-  return notes;
+    remarks.push_back("A GPU and the NICs of its own switch do not need the uplink.");
+  return remarks;
 }
 
 }  // namespace weft::tool

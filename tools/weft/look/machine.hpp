@@ -29,8 +29,8 @@ double known_gbps(const Topology& topology, const NicCost& cost);
 /// The GPUs that a NIC serves, in bus order.
 std::vector<std::size_t> gpus_of(const Machine& machine, std::size_t nic);
 
-/// Sentences about PCIe links that are slower than a NIC, or than the NICs below a switch together;
-/// empty where there are none.
-std::vector<std::string> notes_on_links(const Topology& topology);
+/// What to know of PCIe links that are slower than a NIC, or than the NICs below a switch together;
+/// empty where there are none. May hold the names that the machine gives to its devices.
+std::vector<std::string> remarks_on_links(const Topology& topology);
 
 }  // namespace weft::tool

@@ -47,7 +47,8 @@ class Graph {
     }
     if (hubs_.size() > 1) middle();
     std::string below = legend;
-    for (const std::string& note : notes_on_links(machine_.topology)) below += "<BR/>" + html(note);
+    for (const std::string& note : remarks_on_links(machine_.topology))
+      below += "<BR/>" + html(note);
     out_ += fmt::format("label=<{}>;\n}}\n", below);
     return std::move(out_);
   }

@@ -132,7 +132,8 @@ OrderedJson to_json(const Machine& machine) {
           {"unplaced", std::move(unplaced)},
           {"networks", nic_list(machine, machine.networks)},
           {"switches", std::move(switches)},
-          {"drives", std::move(drives)}};
+          {"drives", std::move(drives)},
+          {"notes", notes_on_links(topology)}};
 }
 
 }  // namespace weft::tool

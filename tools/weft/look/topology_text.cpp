@@ -119,11 +119,17 @@ std::string speeds_of(const Topology& topology, const Affinity& affinity) {
   return speeds.empty() ? "-" : fmt::format("{}", fmt::join(speeds, " + "));
 }
 
+std::string why(const Affinity& affinity) {
+  std::string text = affinity.reason;
+  for (const std::string& note : affinity.notes) text += "; " + note;
+  return text;
+}
+
 std::string row(const Topology& topology, const std::string& memory, const Affinity& affinity) {
   const std::string columns = fmt::format("  {:<19} {:<13} {:<14} ", memory, nearness_of(affinity),
                                           speeds_of(topology, affinity));
   return columns + names_of(topology, serving(affinity), columns.size()) + "\n" +
-         hanging("    ", printable(affinity.reason));
+         hanging("    ", printable(why(affinity)));
 }
 
 std::string header(const std::string& memory) {
@@ -136,7 +142,7 @@ std::string tree_text(const Topology& topology) {
   const Branch machine = device_tree(topology);
   std::string out = line(topology, machine) + "\n";
   draw(topology, machine, "", out);
-  if (const auto notes = notes_on_links(topology); !notes.empty())
+  if (const auto notes = remarks_on_links(topology); !notes.empty())
     out += "\n" + hanging("  ", fmt::format("{}", fmt::join(notes, " ")));
   return out;
 }
