@@ -1,15 +1,16 @@
 #include "config/config_check.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
 
-#include <memory>
 #include <string>
+
+#include "control/sockets.hpp"
 
 namespace weft::core {
 namespace {
+
+/// As long as the listener waits.
+constexpr std::chrono::seconds resolve_time{5};
 
 /// The host in "host:port" or "[v6]:port"; everything if there is no port.
 std::string host_of(const std::string& address) {
@@ -24,23 +25,11 @@ bool is_wildcard(const std::string& ip) {
   return ip == "0.0.0.0" || ip == "::";
 }
 
-struct AddressDeleter {
-  void operator()(addrinfo* list) const { freeaddrinfo(list); }
-};
-
-/// A numeric address of the host; a name is resolved, as the listener will do too.
+/// A numeric address of the host: the one that the listener tells to peers.
 Result<std::string> ip_of(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* list = nullptr;
-  const int result = getaddrinfo(host.c_str(), nullptr, &hints, &list);
-  const std::unique_ptr<addrinfo, AddressDeleter> owned(result == 0 ? list : nullptr);
-  char text[INET6_ADDRSTRLEN] = "";
-  if (!owned || getnameinfo(owned->ai_addr, owned->ai_addrlen, text, sizeof text, nullptr, 0,
-                            NI_NUMERICHOST) != 0)
-    return fail(Code::invalid_argument,
-                fmt::format("'{}' is no address of this machine: {}", host, gai_strerror(result)));
-  return std::string(text);
+  auto endpoints = resolve({host, {}}, Deadline::in(resolve_time));
+  if (!endpoints) return fail(Code::invalid_argument, endpoints.error().message());
+  return one_to_tell(*endpoints).address().to_string();
 }
 
 Result<std::string> rail_address(const Settings& settings) {

@@ -1,9 +1,13 @@
 #include "control/listener.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cerrno>
+#include <optional>
+
+#include "base/log.hpp"
 #include "control/address.hpp"
-#include "control/sockets.hpp"
 
 namespace weft::core {
 namespace {
@@ -11,8 +15,16 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::chrono::seconds resolve_time{5};
+/// Ports that the system chose for one address and that another one has in use.
+constexpr int most_ports = 16;
 /// How long no connection is accepted when the process has run out of descriptors.
 constexpr std::chrono::milliseconds pause_time{100};
+
+/// As asked for, and which address that is.
+std::string spelled(const ControlConfig& config, const tcp::endpoint& endpoint) {
+  const std::string address = to_string(endpoint);
+  return address == config.listen ? address : fmt::format("{} ({})", config.listen, address);
+}
 
 Result<void> check_exposure(const ControlConfig& config, const tcp::endpoint& endpoint) {
   const asio::ip::address& address = endpoint.address();
@@ -22,7 +34,7 @@ Result<void> check_exposure(const ControlConfig& config, const tcp::endpoint& en
                 fmt::format("listening on {} would let anybody on the network in without "
                             "authentication: name a secret_file or certificates, or set "
                             "allow_unauthenticated_network to want that",
-                            config.listen));
+                            spelled(config, endpoint)));
   if (address.is_unspecified() && config.advertise.empty())
     return fail(Code::invalid_argument,
                 fmt::format("listening on all interfaces ({}) needs `advertise`: the address at "
@@ -31,12 +43,25 @@ Result<void> check_exposure(const ControlConfig& config, const tcp::endpoint& en
   return {};
 }
 
-Result<std::string> advertised(const ControlConfig& config, const tcp::endpoint& bound) {
-  if (config.advertise.empty()) return to_string(bound);
+Result<std::string> advertised(const ControlConfig& config, const Endpoints& bound) {
+  if (config.advertise.empty()) return to_string(one_to_tell(bound));
   Result<HostPort> parsed = parse_address(config.advertise);
   if (!parsed) return fail(std::move(parsed.error()));
   const std::uint16_t port = parsed->port.value_or(0);
-  return format_address(parsed->host, port == 0 ? bound.port() : port);
+  return format_address(parsed->host, port == 0 ? bound.front().port() : port);
+}
+
+/// A name may have addresses of other machines, and of a protocol that this one does not speak.
+bool is_elsewhere(const std::error_code& error) {
+  return error.value() == EADDRNOTAVAIL || error.value() == EAFNOSUPPORT;
+}
+
+void tell(const ControlConfig& config, const Endpoints& bound) {
+  if (bound.size() < 2) return;
+  std::vector<std::string> addresses;
+  for (const tcp::endpoint& each : bound) addresses.push_back(to_string(each));
+  log(LogLevel::info, "listening on all addresses of {}: {}", config.listen,
+      fmt::join(addresses, ", "));
 }
 
 }  // namespace
@@ -47,58 +72,99 @@ Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
   if (!where) return fail(std::move(where.error()));
   Result<Endpoints> endpoints = resolve(*where, Deadline::in(resolve_time));
   if (!endpoints) return fail(std::move(endpoints.error()));
-  const tcp::endpoint endpoint = endpoints->front();
-  if (Result<void> safe = check_exposure(config, endpoint); !safe)
-    return fail(std::move(safe.error()));
+  return open(context, config, *endpoints);
+}
 
+Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
+                                                 const ControlConfig& config,
+                                                 const Endpoints& endpoints) {
+  for (const tcp::endpoint& each : endpoints)
+    if (Result<void> safe = check_exposure(config, each); !safe)
+      return fail(std::move(safe.error()));
   std::unique_ptr<Listener> listener(new Listener(context));
-  if (Result<void> bound = listener->bind(endpoint); !bound) return fail(std::move(bound.error()));
-  std::error_code ignored;
-  Result<std::string> address = advertised(config, listener->acceptor_.local_endpoint(ignored));
+  if (Result<void> bound = listener->bind_all(endpoints); !bound)
+    return fail(std::move(bound.error()));
+  const Endpoints bound = listener->bound();
+  Result<std::string> address = advertised(config, bound);
   if (!address) return fail(std::move(address.error()));
   listener->address_ = std::move(*address);
+  tell(config, bound);
   return listener;
 }
 
-Result<void> Listener::bind(const tcp::endpoint& endpoint) {
-  std::error_code error = open_socket(acceptor_, endpoint.protocol());
-  if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) acceptor_.non_blocking(true, error);
-  if (error) return fail(bind_error(to_string(endpoint), error));
+/// With port 0 the first one's port is that of all, unless another program has it at another one.
+Result<void> Listener::bind_all(const Endpoints& endpoints) {
+  Result<void> done;
+  for (int left = endpoints.front().port() == 0 ? most_ports : 1; left > 0; --left) {
+    bound_.clear();
+    done = bind_each(endpoints);
+    if (done || bound_.empty()) break;
+  }
+  return done;
+}
+
+Result<void> Listener::bind_each(const Endpoints& endpoints) {
+  std::optional<Error> elsewhere;
+  for (tcp::endpoint each : endpoints) {
+    if (each.port() == 0 && !bound_.empty()) each.port(bound().front().port());
+    const std::error_code error = bind(each);
+    if (!error) continue;
+    if (!is_elsewhere(error)) return fail(bind_error(to_string(each), error));
+    if (!elsewhere) elsewhere = bind_error(to_string(each), error);
+  }
+  if (bound_.empty() && elsewhere) return fail(std::move(*elsewhere));
   return {};
+}
+
+std::error_code Listener::bind(const tcp::endpoint& endpoint) {
+  tcp::acceptor& acceptor = bound_.emplace_back(context_).acceptor;
+  std::error_code error = open_socket(acceptor, endpoint.protocol());
+  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.non_blocking(true, error);
+  if (error) bound_.pop_back();
+  return error;
+}
+
+Endpoints Listener::bound() const {
+  Endpoints all;
+  std::error_code ignored;
+  for (const Bound& each : bound_) all.push_back(each.acceptor.local_endpoint(ignored));
+  return all;
 }
 
 void Listener::start(Accepted accepted) {
   accepted_ = std::move(accepted);
-  wait();
+  for (Bound& each : bound_) wait(each);
 }
 
-void Listener::wait() {
-  acceptor_.async_wait(tcp::acceptor::wait_read, [this](const std::error_code& error) {
-    if (error || !acceptor_.is_open()) return;
+void Listener::wait(Bound& bound) {
+  bound.acceptor.async_wait(tcp::acceptor::wait_read, [this, &bound](const std::error_code& error) {
+    if (error || !bound.acceptor.is_open()) return;
     // One at a time, so that a flood of strangers does not keep other connections waiting.
-    if (accept_one()) return wait();
-    pause_.expires_after(pause_time);
-    pause_.async_wait([this](const std::error_code& cancelled) {
-      if (!cancelled && acceptor_.is_open()) wait();
+    if (accept_one(bound)) return wait(bound);
+    bound.pause.expires_after(pause_time);
+    bound.pause.async_wait([this, &bound](const std::error_code& cancelled) {
+      if (!cancelled && bound.acceptor.is_open()) wait(bound);
     });
   });
 }
 
 /// False if the process or the system has run out of something.
-bool Listener::accept_one() {
-  tcp::socket socket(acceptor_.get_executor());
-  const std::error_code error = accept_from(acceptor_, socket);
+bool Listener::accept_one(Bound& bound) {
+  tcp::socket socket(bound.acceptor.get_executor());
+  const std::error_code error = accept_from(bound.acceptor, socket);
   if (!error) accepted_(std::move(socket));
   return !is_shortage(error);
 }
 
 void Listener::close() {
   std::error_code ignored;
-  acceptor_.close(ignored);
-  pause_.cancel();
+  for (Bound& each : bound_) {
+    each.acceptor.close(ignored);
+    each.pause.cancel();
+  }
 }
 
 }  // namespace weft::core

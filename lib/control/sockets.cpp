@@ -24,11 +24,23 @@ Result<Endpoints> look_up(const HostPort& where) {
   std::error_code error;
   const auto results = resolver.resolve(where.host, std::to_string(where.port.value_or(0)), error);
   Endpoints found;
-  for (const auto& result : results) found.push_back(result.endpoint());
+  for (const auto& result : results)
+    if (std::find(found.begin(), found.end(), result.endpoint()) == found.end())
+      found.push_back(result.endpoint());
   if (error || found.empty())
     return fail(Code::not_found, fmt::format("the host name '{}' can't be resolved: {}", where.host,
                                              error ? error.message() : "no address"));
   return found;
+}
+
+bool is_of_this_machine(const asio::ip::tcp::endpoint& endpoint) {
+  asio::io_context context;
+  asio::ip::udp::socket socket(context);
+  std::error_code error;
+  const asio::ip::udp::endpoint any_port(endpoint.address(), 0);
+  socket.open(any_port.protocol(), error);
+  if (!error) socket.bind(any_port, error);
+  return !error;
 }
 
 }  // namespace
@@ -62,6 +74,16 @@ Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
     return fail(Code::timed_out,
                 fmt::format("the host name '{}' was not resolved in time", where.host));
   return std::move(*awaited.result);
+}
+
+const asio::ip::tcp::endpoint& one_to_tell(const Endpoints& endpoints) {
+  const auto first = [&](auto wanted) {
+    return std::find_if(endpoints.begin(), endpoints.end(), wanted);
+  };
+  auto found = first(
+      [](const auto& each) { return !each.address().is_loopback() && is_of_this_machine(each); });
+  if (found == endpoints.end()) found = first(is_of_this_machine);
+  return found == endpoints.end() ? endpoints.front() : *found;
 }
 
 template <typename Socket>

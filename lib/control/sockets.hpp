@@ -14,11 +14,15 @@ namespace weft::core {
 
 using Endpoints = std::vector<asio::ip::tcp::endpoint>;
 
-/// FairQueue a host into endpoints. Numbers are answered within the call; names on a thread of its
-/// own, since looking one up blocks for as long as the system likes.
+/// The endpoints of a host, each once. Numbers are answered within the call; names on a thread of
+/// its own, since looking one up blocks for as long as the system likes.
 void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done);
 /// Waits for resolve().
 Result<Endpoints> resolve(const HostPort& where, Deadline deadline);
+
+/// Of a host's endpoints, not empty, the one to tell to others: of those of this machine, if there
+/// are any, the first beyond loopback, else the first.
+const asio::ip::tcp::endpoint& one_to_tell(const Endpoints& endpoints);
 
 /// A new socket, closed on exec, for `Socket` a socket or an acceptor.
 template <typename Socket>
