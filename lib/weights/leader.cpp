@@ -115,7 +115,7 @@ void Leader::lost(const ContactPtr& contact) {
 Clock::time_point Leader::advance(Clock::time_point now) {
   auto next = now + 1h;
   if (round_) {
-    if (!round_->concluded && now >= round_->give_up) stop("its time is over");
+    if (!round_->concluded && now >= round_->give_up) stop("the deadline passed");
     follow_tally();
     if (!round_->concluded) {
       const bool settled = round_->tally.settled();
@@ -149,7 +149,11 @@ void Leader::consider_round(Clock::time_point now) {
   std::string why = lacking;
   if (lacking.empty() && differ) why = "the publishers disagree about the step";
   if (lacking.empty() && !differ && *step <= newest_step())
-    why = fmt::format("a step {} was published before", newest_step());
+    why = fmt::format(
+        "a step {0} was published before: publish a greater one; to go back to an older one, "
+        "restart "
+        "publisher 0 and all inference ranks",
+        newest_step());
   if (why.empty()) {
     if (plan_is_old_) {
       if (auto made = make_plan(); !made) why = made.error().message();
@@ -169,7 +173,7 @@ std::string Leader::missing() const {
     if (!at->second.ready) return fmt::format("publisher {} does not publish", rank);
   }
   if (subscribers_.empty() || subscribers_.size() < options_.subscribers)
-    return fmt::format("{} of {} subscribers are there", subscribers_.size(),
+    return fmt::format("only {} of {} subscribers have joined", subscribers_.size(),
                        std::max(1U, options_.subscribers));
   return {};
 }

@@ -46,6 +46,10 @@ TEST_P(Steps, OfRanksInOtherNumbers) {
 TEST_P(Steps, AnOlderStepIsRefused) {
   Group group({.provider = GetParam(), .trainers = 1, .ranks = 1});
   expect_all_done(group.publish(5, long_enough));
+  const std::string why = group.publish(3, long_enough)[0];
+  EXPECT_NE(why.find("a step 5 was published before: publish a greater one; to go back"),
+            std::string::npos)
+      << why;
   EXPECT_NE(group.publish(5, long_enough)[0].find("a step 5 was published before"),
             std::string::npos);
   expect_all_at(group, 5);

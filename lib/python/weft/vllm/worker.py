@@ -16,6 +16,7 @@ from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-f
 import weft
 from weft import weights
 
+from ._sleep import refuse_asleep
 from ._staging import Room, Staging
 
 __all__ = ["InitInfo", "UpdateInfo", "Worker"]
@@ -80,7 +81,8 @@ class Worker(WeightTransferEngine):  # type: ignore[misc]
             self._open = opened.pop_all()
 
     def start_weight_update(self) -> None:
-        """Nothing: the model is left alone until finish_weight_update()."""
+        """Refuses while vLLM sleeps. The model is left alone until finish_weight_update()."""
+        refuse_asleep()
 
     def update_weights(self, update_info: dict[str, Any]) -> None:
         self.receive_weights(self.parse_update_info(update_info))
@@ -109,6 +111,7 @@ class Worker(WeightTransferEngine):  # type: ignore[misc]
         )
 
         try:
+            refuse_asleep()
             initialize_layerwise_reload(self.model)
             self.model.load_weights(iter(self._staging.tensors.items()))
             finalize_layerwise_reload(self.model, self.model_config)
