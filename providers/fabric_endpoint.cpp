@@ -766,7 +766,7 @@ Post FabricEndpoint::send(Posted& posted, const Local& local, FabricAddress peer
                    fi_tsendmsg(handles_.endpoint.get(), &message, completion_flags_));
 }
 
-/// The class is told by the endpoint.
+/// The endpoint determines the class.
 Post FabricEndpoint::send_untagged(Posted& posted, const iovec& vector, void* descriptor,
                                    FabricAddress peer, MessageClass type) {
   fi_msg message{};

@@ -5,8 +5,7 @@
 
 namespace weft::core {
 
-/// Of x86-64 and of the Arm cores of EC2. What several threads write lies apart by as much, so that
-/// none waits for the others' writes to what it does not use.
+/// Of x86-64 and of the Arm cores of EC2. Keeps data of different threads apart (false sharing).
 constexpr std::size_t cache_line = 64;
 
 }  // namespace weft::core

@@ -18,11 +18,11 @@ Result<void> start_detached(Task task) {
     std::thread(std::move(task)).detach();
     return {};
   } catch (const std::system_error& error) {
-    return fail(Code::unavailable, fmt::format("no thread to be had: {}", error.what()));
+    return fail(Code::unavailable, fmt::format("can't start a thread: {}", error.what()));
   }
 }
 
-/// The same, but where there is no thread to be had it is done at once.
+/// The same, but done at once where no thread can be started.
 template <typename Task>
 void run_detached(const Task& task) {
   if (!start_detached(task)) task();

@@ -1,5 +1,4 @@
-// Counts the users of something like UseCount, and tells when those that were there at a time have
-// left, while others come.
+// A UseCount with grace periods: waits for present users while new ones enter.
 #pragma once
 
 #include <algorithm>

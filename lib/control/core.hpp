@@ -127,7 +127,7 @@ class Core : public std::enable_shared_from_this<Core> {
   void send_heartbeats();
   void forgive(Nanoseconds lateness);
   /// Returns when to look again.
-  Clock::time_point bury_the_dead(Clock::time_point now);
+  Clock::time_point drop_dead_peers(Clock::time_point now);
 
   const ControlConfig config_;
   const ControlTuning tuning_;

@@ -49,7 +49,7 @@ void Core::wait_for_beat(Clock::time_point when) {
       send_heartbeats();
       next_beat_ = now + config_.heartbeat;
     }
-    wait_for_beat(bury_the_dead(now));
+    wait_for_beat(drop_dead_peers(now));
   });
 }
 
@@ -63,7 +63,7 @@ void Core::send_heartbeats() {
     if (connection->chosen()) connection->tell(Heartbeat{progressing});
 }
 
-Clock::time_point Core::bury_the_dead(Clock::time_point now) {
+Clock::time_point Core::drop_dead_peers(Clock::time_point now) {
   Clock::time_point next = next_beat_;
   std::vector<std::pair<ConnectionPtr, Error>> dead;
   for (const auto& [id, connection] : connections_) {

@@ -112,7 +112,7 @@ Result<void> Core::open() {
   } catch (const std::system_error& error) {
     io_.stop();
     if (io_thread_.joinable()) io_thread_.join();
-    return fail(Code::unavailable, fmt::format("no thread to be had: {}", error.what()));
+    return fail(Code::unavailable, fmt::format("can't start a thread: {}", error.what()));
   }
   return {};
 }

@@ -19,6 +19,6 @@ class StreamGate {
 /// Puts one on a CUDA stream (CUstream; null: the legacy default one of the current context). An
 /// error if there is no CUDA in this process, or no such stream; `queue_full` if so many streams
 /// wait already that the GPU could do nothing else.
-Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* stream);
+Result<std::unique_ptr<StreamGate>> hold_stream(void* stream);
 
 }  // namespace weft::core

@@ -1,4 +1,4 @@
-// The public Engine: each call checks that the engine can be used, then hands on.
+// The public Engine: each call checks that the engine can be used, then forwards to a service.
 #include <tuple>
 #include <weft/engine.hpp>
 

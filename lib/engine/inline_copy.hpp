@@ -40,8 +40,7 @@ class InlineCopy {
     std::size_t rail = 0;  // by which it was copied
     InlineCopied copied = {};
   };
-  /// Copies from the begin what it can until then, if that is best done by the caller. Nothing: all
-  /// is for the rails.
+  /// Copies what it can before `until`, if the caller should; nullopt: the rails carry all.
   std::optional<Done> submit(const TransferShape& shape, const RailPlan& rail, const Caller& caller,
                              const Request& request);
   /// It has ended before the application has it.

@@ -93,14 +93,14 @@ class Messages::Notifying final : public Wait {
   const std::unique_ptr<StreamGate> gate_;
 };
 
-/// Has no end before it is in the mailbox, and may be over by the time that this returns.
+/// May be complete when this returns.
 template <typename Wait, typename... Of>
 Result<std::shared_ptr<Wait>> Messages::begin(const std::shared_ptr<PeerState>& peer,
                                               Event::Kind kind, NotifyOptions options, Of... what) {
   std::unique_ptr<StreamGate> gate;
   if (options.gpu_stream) {
     if (!options.deadline) options.deadline = Deadline::in(config_.default_timeout);
-    auto closed = close_cuda_stream(*options.gpu_stream);
+    auto closed = hold_stream(*options.gpu_stream);
     if (!closed) return fail(std::move(closed.error()));
     gate = std::move(*closed);
   }
@@ -119,7 +119,7 @@ Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<Peer
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   const Late late = options.late;
   if (late > Late::drop)
-    return fail(Code::invalid_argument, "there is no such way to treat late signals");
+    return fail(Code::invalid_argument, "NotifyOptions::late is not a valid value");
   return begin<ExpectState>(peer, Event::Kind::signals_arrived, std::move(options), id, count,
                             late);
 }
@@ -142,7 +142,7 @@ void Messages::given_up(const ReceiveState& receive) {
 Result<void> Messages::forget(PeerState& peer, std::uint64_t first, std::uint64_t last) {
   if (auto own = owner_.check_own(peer); !own) return own;
   if (first > last)
-    return fail(Code::invalid_argument, fmt::format("the ids from {} to {} are none", first, last));
+    return fail(Code::invalid_argument, fmt::format("empty range of ids: {} to {}", first, last));
   peer.mailbox.forget(first, last);
   return {};
 }

@@ -9,7 +9,7 @@ namespace weft::core {
 
 inline Result<void> check_outside_callbacks() {
   if (!InCallback::now()) return {};
-  return fail(Code::invalid_argument, "this can't be called from a callback: it waits");
+  return fail(Code::invalid_argument, "blocking call inside a callback");
 }
 
 }  // namespace weft::core

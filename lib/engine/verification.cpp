@@ -30,7 +30,8 @@ Verification::Verification(Hasher& hasher, const Rails& rails, const Grants& gra
 /// What the owner of granted memory hashes for a peer.
 Result<Hasher::Job> Verification::job_for(const std::shared_ptr<PeerState>& peer,
                                           const CheckRequest& notice) {
-  if (peer->checked_parts >= most_parts) return fail(Code::queue_full, "it asks too often");
+  if (peer->checked_parts >= most_parts)
+    return fail(Code::queue_full, "too many hash requests under way");
   const auto grant = grants_.find(notice.lease);
   if (!grant) return fail(Code::stale, "the grant was revoked");
   const SegmentState& segment = grant->segment();

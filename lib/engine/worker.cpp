@@ -27,9 +27,8 @@ using std::chrono::milliseconds;
 // With operations in flight a thread goes on polling this long before it sleeps: waking up costs
 // about as much as a chunk takes (64 KiB over tcp: a quarter of the throughput).
 constexpr auto patience = milliseconds(1);
-// A target sees nothing of what it serves but that a rail ends its sleep, so that it would sleep
-// through the begin of one operation in each millisecond of traffic. Sleeps as short as that say
-// that there is traffic, and make it go on for longer, up to this.
+// A target gets no completions and would be asleep when a burst starts. A short sleep means
+// traffic: poll longer, up to this.
 constexpr auto longest_patience = milliseconds(16);
 constexpr auto short_sleep = microseconds(100);
 // Beyond this a poll of a rail that has no descriptor did something, although nothing completed

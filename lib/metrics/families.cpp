@@ -250,7 +250,7 @@ void add_files(const MetricsReading& reading, MetricFamilies& families) {
                                    std::move(depth), std::move(corrupt)});
 }
 
-/// Those causes that can be are there from the beginning: what grows from nothing is no increase.
+/// Exports every cause as 0 from the start: Prometheus sees no increase in a new series.
 template <typename Cause, std::size_t N, typename CanBe>
 MetricFamily by_cause(const char* name, const char* help, const char* label,
                       const std::array<std::uint64_t, N>& counts, CanBe&& can_be) {

@@ -30,7 +30,7 @@ abi::Status guarded(const char* what, Call&& call) noexcept {
   } catch (const std::exception& error) {
     core::log(LogLevel::error, "NIXL backend: {}: {}", what, error.what());
   } catch (...) {
-    core::log(LogLevel::error, "NIXL backend: {}: an exception of no known kind", what);
+    core::log(LogLevel::error, "NIXL backend: {}: unknown exception", what);
   }
   return abi::Status::backend;
 }

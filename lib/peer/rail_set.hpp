@@ -58,7 +58,7 @@ class RailSets {
     const Lock lock(mutex_);
     if (const auto known = sets_.find(std::tie(ours, theirs)); known != sets_.end())
       return known->second;
-    // They outlive what was prepared with them: else each write() would make its own.
+    // Cached, so that not every write() builds one.
     if (sets_.size() >= many)
       std::erase_if(sets_, [](const auto& each) { return each.second.use_count() == 1; });
     Result<std::shared_ptr<RailSet>> made = make();

@@ -114,7 +114,7 @@ Result<void> Rail::reopen() {
 
 void Rail::resume() {
   suspended_ = false;
-  graveyard_.clear();
+  removed_addresses_.clear();
   endpoint_->resume();
   // Answers may have been lost with it. Messages to us were not: their senders see peer_moved().
   for (const auto& peer : reached_peers()) bounce_.cut(*peer->route_by_rail[index_]);
@@ -202,14 +202,15 @@ void Rail::reap() {
 void Rail::bury(const Route& route) {
   constexpr std::size_t long_dead = 16;
   const Lock lock(reaching_);
-  auto& buried = graveyard_.emplace_back(left_behind_.begin(), left_behind_.end());
+  auto& buried = removed_addresses_.emplace_back(left_behind_.begin(), left_behind_.end());
   left_behind_.clear();
   // Those of before it was opened again are gone.
   if (route.opening == openings_)
     for (const auto& [index, address] : route.addresses)
       if (address != nowhere) buried.push_back(address);
-  for (; graveyard_.size() > long_dead && !suspended_; graveyard_.pop_front())
-    for (const providers::FabricAddress address : graveyard_.front()) endpoint_->remove(address);
+  for (; removed_addresses_.size() > long_dead && !suspended_; removed_addresses_.pop_front())
+    for (const providers::FabricAddress address : removed_addresses_.front())
+      endpoint_->remove(address);
 }
 
 InlineCopied Rail::copy_inline(const PreparedState& prepared, const Picks& picks, bool trusted,

@@ -190,7 +190,7 @@ class Rail {
   std::size_t peers_ = 0;
   std::vector<std::shared_ptr<PeerState>> dying_;  // gone, with operations outstanding
   std::deque<std::vector<providers::FabricAddress>>
-      graveyard_;  // addresses of peers that are gone, oldest first
+      removed_addresses_;  // addresses of peers that are gone, oldest first
   Mutex reaching_;
   bool reopening_ WEFT_GUARDED_BY(reaching_) = false;
   std::vector<std::weak_ptr<PeerState>> reached_ WEFT_GUARDED_BY(reaching_);

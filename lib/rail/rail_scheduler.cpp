@@ -267,8 +267,7 @@ bool RailScheduler::send_off(TransferState& transfer, Route& route, Transport& t
   return send_off({&op, 1});
 }
 
-/// Likewise, for posts of one transfer. The first that there is no room for is held, with all
-/// behind it.
+/// Posts a batch of one transfer; holds the first op that is refused and all after it.
 bool RailScheduler::send_off(std::span<Op* const> ops) {
   bool carries = true;
   while (!ops.empty() && ops.front()->route->held == 0) {

@@ -37,7 +37,7 @@ Result<void> check_form(const Strided& strided) {
   // Either would allow more pieces than can be walked.
   if (first.length == 0) return fail(Code::invalid_argument, "the strided form's pieces are empty");
   if (strided.count > 1 && strided.local_stride == 0 && strided.remote_stride == 0)
-    return fail(Code::invalid_argument, "the strided form says the same piece again and again");
+    return fail(Code::invalid_argument, "both strides are 0: every piece would be the same");
   if (fits(first.local, strided.count, strided.local_stride, first.length) &&
       fits(first.remote, strided.count, strided.remote_stride, first.length))
     return {};
@@ -72,11 +72,10 @@ Result<std::uint64_t> check_pieces(const PieceList& pieces, const Bounds& bounds
                                (piece.remote & (bounds.remote_block - 1));
     if (const std::uint64_t block = std::max(bounds.local_block, bounds.remote_block);
         ends % block != 0)
-      return fail(
-          Code::invalid_argument,
-          fmt::format("piece {} is no whole blocks of {} bytes, in which a file is checked: "
-                      "{} bytes at {} here and {} there",
-                      i, block, piece.length, piece.local, piece.remote));
+      return fail(Code::invalid_argument,
+                  fmt::format("piece {} is not aligned to the file's {}-byte checked blocks: "
+                              "{} bytes at {} here and {} there",
+                              i, block, piece.length, piece.local, piece.remote));
     if (__builtin_add_overflow(total, piece.length, &total))
       return fail(Code::invalid_argument, "the pieces together have more than 2^64 bytes");
   }

@@ -80,8 +80,7 @@ namespace {
 
 // Inline copies.
 
-/// As far as can be told the caller waits for this one, and no other thread would get on with
-/// anything meanwhile.
+/// Heuristic: the caller waits for it, and no other thread could use the time.
 bool waits_for_each(const TransferShape& shape, const Caller& caller) {
   if (shape.priority != Priority::normal) return false;
   return caller.drives || (!shape.event && caller.idle);

@@ -209,7 +209,7 @@ void TransferState::rail_leaves(std::size_t rail, const Error& why) {
   });
 }
 
-/// Where it is parted the others might not get on with what this rail leaves to them.
+/// If rails reach different parts, others may be unable to carry this rail's rest.
 bool TransferState::rail_steps_back(std::size_t rail) {
   if (prepared().contact) {
     rail_leaves(rail, Error(Code::timed_out, "the rail has had no room for operations"));

@@ -193,7 +193,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   template <typename Change>
   void change(Change&& change) WEFT_EXCLUDES(mutex_);
   void perform(Act act, const std::shared_ptr<TransferState>& self) WEFT_EXCLUDES(mutex_);
-  /// Begins the next phase, and those after it, as far as things are.
+  /// Enters every phase that can begin now.
   Act advance() WEFT_REQUIRES(mutex_);
   Act begin_check() WEFT_REQUIRES(mutex_);
   Act finish() WEFT_REQUIRES(mutex_);

@@ -64,7 +64,7 @@ Result<void> Member::start(std::vector<Role*> roles) {
     return {};
   } catch (const std::system_error& error) {
     stop();
-    return fail(Code::unavailable, std::string("no thread to be had: ") + error.what());
+    return fail(Code::unavailable, std::string("can't start a thread: ") + error.what());
   }
 }
 

@@ -156,7 +156,7 @@ Clock::time_point Receiver::advance(Clock::time_point now) {
 
 void Receiver::advance_round(Clock::time_point now) {
   if (!round_->ballot.settled() && now >= round_->end) {
-    if (round_->why.empty()) round_->why = "its time is over";
+    if (round_->why.empty()) round_->why = "the deadline passed";
     round_->ballot.leader_lost();
     round_->asks = true;
     follow_ballot();
@@ -317,7 +317,7 @@ Result<void> Receiver::start() {
     });
     return {};
   } catch (const std::system_error& error) {
-    return fail(Code::unavailable, std::string("no thread to be had: ") + error.what());
+    return fail(Code::unavailable, std::string("can't start a thread: ") + error.what());
   }
 }
 

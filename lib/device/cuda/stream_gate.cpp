@@ -210,7 +210,7 @@ Result<std::unique_ptr<StreamGate>> close_stream(const Driver& driver, Stream st
 }  // namespace
 }  // namespace cuda
 
-Result<std::unique_ptr<StreamGate>> close_cuda_stream(void* handle) {
+Result<std::unique_ptr<StreamGate>> hold_stream(void* handle) {
   const cuda::Driver* driver = cuda::Driver::present();
   if (driver == nullptr)
     return fail(Code::unavailable, "this process has loaded no CUDA driver, and has no streams");

@@ -36,8 +36,8 @@ class FileQueue final : public CopyQueue {
   /// They end in any order: see news().
   Result<std::uint64_t> ended() override { return 0; }
   std::vector<News> news() override;
-  /// Until one has ended of which news() has not told, at most until the deadline. From any thread,
-  /// beside the others.
+  /// Waits for a completion that news() has not returned, at most until the deadline. From any
+  /// thread, beside the others.
   void wait(Deadline deadline) { state_->channel->wait(deadline); }
   /// When to ask for news at the latest.
   Deadline look_again() const;

@@ -14,8 +14,8 @@
 
 namespace weft::core {
 
-/// Whoever looks at a copy, or waits for it, learns the ends of all: so none has room of the drive
-/// for longer because nobody looks at it. From any thread.
+/// Whoever looks at a copy, or waits for it, learns the ends of all: so an unpolled copy does
+/// not occupy the queue. From any thread.
 class SharedQueue {
  public:
   enum class Until : std::uint8_t { ended, over };

@@ -162,8 +162,8 @@ class WEFT_API Engine {
   Result<Peer> peer(std::string_view name, Deadline deadline);
   /// Waits for the next peer that connected to this engine and was not returned before.
   Result<Peer> accept(Deadline deadline);
-  /// Readable while accept() would not wait, be it that the engine was closed (an eventfd: for poll
-  /// and epoll; do not read it). Other threads that accept may be faster.
+  /// Readable while accept() would return at once, also after close() (an eventfd: for poll and
+  /// epoll; do not read it). Other threads that accept may be faster.
   int accept_fd() const noexcept;
   /// All peers that are up.
   std::vector<Peer> peers() const;
@@ -270,7 +270,7 @@ class WEFT_API Engine {
   Result<Expectation> expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
                              NotifyOptions options = {});
   /// Forgets a signal id: drops what has arrived of it, failures too, and what arrives until it is
-  /// expected again. For ids that nobody will ask for, which would else use up
+  /// expected again. For ids that nobody will ask for, which would otherwise use up
   /// Config::unclaimed_bytes. An id that an expectation waits for is left as it is.
   ///
   /// The ids of a peer are kept as ranges, of which neighbours merge. Beyond 16,384 ranges the one

@@ -139,7 +139,7 @@ class WEFT_API Memory {
   /// it under grants as they do memory, through bounce buffers of the rails; this engine also by
   /// Segment::copy_from(). The file is never mapped: if it is cut off, or its drive fails or hangs,
   /// the transfers that touch it fail with its path and the error of the system, and nothing else.
-  /// Two segments may be of one file; Weft does not order what they write.
+  /// Segments may share a file; their writes are not ordered.
   static Memory file(std::string path, std::uint64_t offset, std::size_t bytes,
                      const FileOptions& options = {});
   /// Opens the file of a descriptor anew where the system lets it, else duplicates the descriptor;
@@ -268,8 +268,8 @@ class WEFT_API Grant {
 /// thread. What the drive has taken goes on by itself. What it had no room for begins when this or
 /// any other such copy of the drive is looked at, and while an engine is open within 0.1 s.
 ///
-/// The kernel ends reads and writes in the name of the thread that began them: while that thread
-/// stays within one system call that can't be interrupted, others may not hear of their end.
+/// io_uring completes I/O in the submitting thread's context: while that thread stays within one
+/// system call that can't be interrupted, others may not hear of the end.
 class WEFT_API FileCopy {
  public:
   FileCopy(FileCopy&&) noexcept;

@@ -211,7 +211,7 @@ class WEFT_API Transfer {
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
   Result<void> wait_quiescent(Deadline deadline);
-  /// Asks for an early end. Pieces that are not posted stay so, posted ones drain; then the
+  /// Asks for an early end. Unposted pieces are dropped, posted ones complete; then the
   /// transfer ends as `cancelled`, or as `done` if all had been posted. Never blocks.
   void cancel();
   Report report() const;

@@ -160,7 +160,7 @@ typedef struct weft_receive weft_receive;          ///< A request for a message.
 /// @name Engines
 /// @{
 
-/// The kind of transport carries the bytes.
+/// The kind of transport that carries the bytes.
 enum {
   WEFT_TRANSPORT_AUTOMATIC = 0,   ///< See weft::TransportKind.
   WEFT_TRANSPORT_ONE_SIDED = 1,   ///< RMA straight between the two segments.
