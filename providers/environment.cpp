@@ -54,7 +54,7 @@ std::vector<ProcessVariable> settle(SetBy by) {
   set_unless_set("FI_OFI_RXM_USE_SRX", "1");
   set_unless_set("FI_OFI_RXM_MSG_RX_SIZE", "1024");
   // Receives that an endpoint keeps posted (2048 by default): each peer needs 8 of one rail
-  // (lib/message/messenger.hpp), and these are enough for 600 peers.
+  // (lib/message/messenger.hpp), so that these bound how many there can be.
   set_unless_set("FI_OFI_RXM_RX_SIZE", "8192");
   // No messages in segments: a connection that closes in the middle of one takes this process
   // with it (2.1, prov/rxm/src/rxm_conn.c: rxm_close_conn takes a list's link for an entry).

@@ -54,6 +54,21 @@ def check_links(root, path, text):
                 yield link.number, f"{link.to}: there is no such heading"
 
 
+PATH = re.compile(r"`((?:lib|perf|providers|tests|tools|topo)/[\w./+-]+)`")
+# Pages of the day that they were written, and those of tests, which name other trees' files too.
+ELSEWHERE = ("CHANGELOG.md", "tools/docs/benchmarks/", "tests/")
+
+
+def check_paths(root, text):
+    """Files and folders of the tree that are named are there, but for names without an ending, which
+    may be of a few files or of what is built."""
+    for number, line in enumerate(text.split("\n"), 1):
+        for path in PATH.findall(line):
+            at = root / path
+            if not at.exists() and not list(at.parent.glob(f"{at.name}*")):
+                yield number, f"{path}: there is no such file"
+
+
 # --- Code ------------------------------------------------------------------------------------
 
 CPP_HEAD = """
@@ -243,6 +258,8 @@ def check_all(options):
         add(path, check_links(options.root, path, text))
         if not str(path).startswith(WITHOUT_LIMIT):
             add(path, check_lines(text))
+        if not str(path).startswith(ELSEWHERE):
+            add(path, check_paths(options.root, text))
         add(path, check_commands(known, text))
         if settings:
             add(path, check_variables(settings, text))

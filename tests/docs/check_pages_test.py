@@ -54,6 +54,19 @@ class Links(unittest.TestCase):
         self.assertEqual(self.found(text), [])
 
 
+class Paths(unittest.TestCase):
+    def found(self, text):
+        return [words for _, words in check_pages.check_paths(check_pages.ROOT, text)]
+
+    def test_what_is_not_there_is_found(self):
+        self.assertEqual(self.found("a `tests/docs` b `perf/gone` and `lib/engine/gone.cpp`"),
+                         ["perf/gone: there is no such file",
+                          "lib/engine/gone.cpp: there is no such file"])
+
+    def test_several_files_and_other_words_are_not(self):
+        self.assertEqual(self.found("`tests/docs/check_pages` `tests/unit/*.cpp` `a/b` lib/gone"), [])
+
+
 class Code(unittest.TestCase):
     def words(self, language, text):
         compiler = {"cpp": [os.environ.get("CXX", "c++"), "-std=c++20"],
