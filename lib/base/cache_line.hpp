@@ -5,7 +5,8 @@
 
 namespace weft::core {
 
-/// Of x86-64 and of the Arm cores of EC2. Keeps data of different threads apart (false sharing).
+/// Of x86-64 and of the Arm cores of EC2.
+/// Keeps data of different threads apart (false sharing).
 constexpr std::size_t cache_line = 64;
 
 }  // namespace weft::core

@@ -8,9 +8,8 @@
 namespace weft::core {
 
 /// Some polls serve a peer without saying so: a peer's write into this process is no completion.
-/// Such polls take several times as long as the shortest recent poll. No fixed time tells them
-/// apart: polls of sockets are system calls, which take longer on some machines than serving on
-/// others.
+/// Such polls take several times as long as the shortest recent poll. No fixed time would do: polls
+/// of sockets are system calls, which take longer on some machines than serving on others.
 class PollCost {
  public:
   /// Whether a poll of that duration served something. `found`: it is known that it did.

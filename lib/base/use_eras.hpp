@@ -1,4 +1,5 @@
-// A UseCount with grace periods: waits for present users while new ones enter.
+// A UseCount with grace periods:
+// waits for present users while new ones enter.
 #pragma once
 
 #include <algorithm>

@@ -33,16 +33,6 @@ Result<Endpoints> look_up(const HostPort& where) {
   return found;
 }
 
-bool is_of_this_machine(const asio::ip::tcp::endpoint& endpoint) {
-  asio::io_context context;
-  asio::ip::udp::socket socket(context);
-  std::error_code error;
-  const asio::ip::udp::endpoint any_port(endpoint.address(), 0);
-  socket.open(any_port.protocol(), error);
-  if (!error) socket.bind(any_port, error);
-  return !error;
-}
-
 }  // namespace
 
 void resolve(const HostPort& where, std::function<void(Result<Endpoints>)> done) {
@@ -76,16 +66,6 @@ Result<Endpoints> resolve(const HostPort& where, Deadline deadline) {
   return std::move(*awaited.result);
 }
 
-const asio::ip::tcp::endpoint& one_to_tell(const Endpoints& endpoints) {
-  const auto first = [&](auto wanted) {
-    return std::find_if(endpoints.begin(), endpoints.end(), wanted);
-  };
-  auto found = first(
-      [](const auto& each) { return !each.address().is_loopback() && is_of_this_machine(each); });
-  if (found == endpoints.end()) found = first(is_of_this_machine);
-  return found == endpoints.end() ? endpoints.front() : *found;
-}
-
 template <typename Socket>
 std::error_code open_socket(Socket& socket, const typename Socket::protocol_type& protocol) {
   const int descriptor = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -99,6 +79,28 @@ std::error_code open_socket(Socket& socket, const typename Socket::protocol_type
 template std::error_code open_socket(asio::ip::tcp::socket&, const asio::ip::tcp&);
 template std::error_code open_socket(asio::ip::tcp::acceptor&, const asio::ip::tcp&);
 template std::error_code open_socket(asio::basic_socket_acceptor<AnyStream>&, const AnyStream&);
+
+namespace {
+
+bool is_of_this_machine(const asio::ip::tcp::endpoint& endpoint) {
+  asio::io_context context;
+  asio::ip::tcp::socket socket(context);
+  std::error_code error = open_socket(socket, endpoint.protocol());
+  if (!error) socket.bind({endpoint.address(), 0}, error);
+  return !error;
+}
+
+}  // namespace
+
+const asio::ip::tcp::endpoint& one_to_tell(const Endpoints& endpoints) {
+  const auto first = [&](auto wanted) {
+    return std::find_if(endpoints.begin(), endpoints.end(), wanted);
+  };
+  auto found = first(
+      [](const auto& each) { return !each.address().is_loopback() && is_of_this_machine(each); });
+  if (found == endpoints.end()) found = first(is_of_this_machine);
+  return found == endpoints.end() ? endpoints.front() : *found;
+}
 
 template <typename Acceptor, typename Socket>
 std::error_code accept_from(Acceptor& acceptor, Socket& socket) {

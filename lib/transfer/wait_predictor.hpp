@@ -15,7 +15,8 @@ class WaitPredictor {
   /// Waits are noted of transfers that are larger than `small` bytes.
   explicit WaitPredictor(std::uint64_t small) : small_(small) {}
 
-  /// A transfer that ended inside submit() was not inspected yet. Of several, the first counts.
+  /// A transfer that ended inside submit() was not inspected yet.
+  /// Of several, the first counts.
   bool any_unseen() const noexcept { return unseen_.load(std::memory_order_relaxed) != none; }
   /// Before the application has the transfer.
   void note_unseen(Clock::time_point submitted) noexcept {
