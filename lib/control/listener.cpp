@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cerrno>
-#include <optional>
-
 #include "base/log.hpp"
 #include "control/address.hpp"
+#include "control/listen_at.hpp"
 
 namespace weft::core {
 namespace {
@@ -15,8 +13,6 @@ namespace {
 using asio::ip::tcp;
 
 constexpr std::chrono::seconds resolve_time{5};
-/// Ports that the system chose for one address and that another one has in use.
-constexpr int most_ports = 16;
 /// How long no connection is accepted when the process has run out of descriptors.
 constexpr std::chrono::milliseconds pause_time{100};
 
@@ -51,11 +47,6 @@ Result<std::string> advertised(const ControlConfig& config, const Endpoints& bou
   return format_address(parsed->host, port == 0 ? bound.front().port() : port);
 }
 
-/// A name may have addresses of other machines, and of a protocol that this one does not speak.
-bool is_elsewhere(const std::error_code& error) {
-  return error.value() == EADDRNOTAVAIL || error.value() == EAFNOSUPPORT;
-}
-
 void tell(const ControlConfig& config, const Endpoints& bound) {
   if (bound.size() < 2) return;
   std::vector<std::string> addresses;
@@ -81,9 +72,10 @@ Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
   for (const tcp::endpoint& each : endpoints)
     if (Result<void> safe = check_exposure(config, each); !safe)
       return fail(std::move(safe.error()));
-  std::unique_ptr<Listener> listener(new Listener(context));
-  if (Result<void> bound = listener->bind_all(endpoints); !bound)
-    return fail(std::move(bound.error()));
+  auto acceptors = listen_at<tcp::acceptor>(context, endpoints);
+  if (!acceptors) return fail(std::move(acceptors.error()));
+  std::unique_ptr<Listener> listener(new Listener());
+  for (tcp::acceptor& each : *acceptors) listener->bound_.emplace_back(context, std::move(each));
   const Endpoints bound = listener->bound();
   Result<std::string> address = advertised(config, bound);
   if (!address) return fail(std::move(address.error()));
@@ -92,45 +84,9 @@ Result<std::unique_ptr<Listener>> Listener::open(asio::io_context& context,
   return listener;
 }
 
-/// With port 0 the first one's port is that of all, unless another program has it at another one.
-Result<void> Listener::bind_all(const Endpoints& endpoints) {
-  Result<void> done;
-  for (int left = endpoints.front().port() == 0 ? most_ports : 1; left > 0; --left) {
-    bound_.clear();
-    done = bind_each(endpoints);
-    if (done || bound_.empty()) break;
-  }
-  return done;
-}
-
-Result<void> Listener::bind_each(const Endpoints& endpoints) {
-  std::optional<Error> elsewhere;
-  for (tcp::endpoint each : endpoints) {
-    if (each.port() == 0 && !bound_.empty()) each.port(bound().front().port());
-    const std::error_code error = bind(each);
-    if (!error) continue;
-    if (!is_elsewhere(error)) return fail(bind_error(to_string(each), error));
-    if (!elsewhere) elsewhere = bind_error(to_string(each), error);
-  }
-  if (bound_.empty() && elsewhere) return fail(std::move(*elsewhere));
-  return {};
-}
-
-std::error_code Listener::bind(const tcp::endpoint& endpoint) {
-  tcp::acceptor& acceptor = bound_.emplace_back(context_).acceptor;
-  std::error_code error = open_socket(acceptor, endpoint.protocol());
-  if (!error) acceptor.set_option(tcp::acceptor::reuse_address(true), error);
-  if (!error) acceptor.bind(endpoint, error);
-  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) acceptor.non_blocking(true, error);
-  if (error) bound_.pop_back();
-  return error;
-}
-
 Endpoints Listener::bound() const {
   Endpoints all;
-  std::error_code ignored;
-  for (const Bound& each : bound_) all.push_back(each.acceptor.local_endpoint(ignored));
+  for (const Bound& each : bound_) all.push_back(endpoint_of(each.acceptor));
   return all;
 }
 

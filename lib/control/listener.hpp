@@ -5,7 +5,7 @@
 #include <list>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 #include <weft/error.hpp>
 
 #include "control/asio.hpp"
@@ -21,8 +21,7 @@ class Listener {
   /// Binds to all addresses of `config.listen`, which must not be empty.
   static Result<std::unique_ptr<Listener>> open(asio::io_context& context,
                                                 const ControlConfig& config);
-  /// The same for addresses that are known: to all that this machine has, at the same port, also
-  /// where that is 0. At least one has to be this machine's.
+  /// The same for addresses that are known (see listen_at()).
   static Result<std::unique_ptr<Listener>> open(asio::io_context& context,
                                                 const ControlConfig& config,
                                                 const Endpoints& endpoints);
@@ -37,19 +36,16 @@ class Listener {
  private:
   /// One address.
   struct Bound {
-    explicit Bound(asio::io_context& context) : acceptor(context), pause(context) {}
+    Bound(asio::io_context& context, asio::ip::tcp::acceptor opened)
+        : acceptor(std::move(opened)), pause(context) {}
     asio::ip::tcp::acceptor acceptor;
     asio::steady_timer pause;
   };
 
-  explicit Listener(asio::io_context& context) : context_(context) {}
-  std::error_code bind(const asio::ip::tcp::endpoint& endpoint);
-  Result<void> bind_all(const Endpoints& endpoints);
-  Result<void> bind_each(const Endpoints& endpoints);
+  Listener() = default;
   void wait(Bound& bound);
   bool accept_one(Bound& bound);
 
-  asio::io_context& context_;
   std::list<Bound> bound_;
   Accepted accepted_;
   std::string address_;

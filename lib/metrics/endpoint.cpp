@@ -107,7 +107,7 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::open(std::string_view 
 }
 
 Result<void> MetricsEndpoint::start() {
-  wait();
+  for (auto& each : listener_->acceptors()) wait(each);
   const SignalsBlocked blocked;
   try {
     thread_ = std::thread([this] {
@@ -126,24 +126,24 @@ MetricsEndpoint::~MetricsEndpoint() {
   if (thread_.joinable()) thread_.join();
 }
 
-void MetricsEndpoint::wait() {
-  listener_->acceptor().async_wait(LocalListener::Acceptor::wait_read,
-                                   [this](const std::error_code& error) {
-                                     if (error) return;
-                                     is_shortage(accept()) ? pause() : wait();
-                                   });
+void MetricsEndpoint::wait(LocalListener::Acceptor& acceptor) {
+  acceptor.async_wait(LocalListener::Acceptor::wait_read,
+                      [this, &acceptor](const std::error_code& error) {
+                        if (error) return;
+                        is_shortage(accept(acceptor)) ? pause(acceptor) : wait(acceptor);
+                      });
 }
 
-void MetricsEndpoint::pause() {
-  pause_.expires_after(shortage_pause);
-  pause_.async_wait([this](const std::error_code& cancelled) {
-    if (!cancelled) wait();
+void MetricsEndpoint::pause(LocalListener::Acceptor& acceptor) {
+  const auto timer = std::make_shared<asio::steady_timer>(io_, shortage_pause);
+  timer->async_wait([this, &acceptor, timer](const std::error_code& cancelled) {
+    if (!cancelled) wait(acceptor);
   });
 }
 
-std::error_code MetricsEndpoint::accept() {
+std::error_code MetricsEndpoint::accept(LocalListener::Acceptor& acceptor) {
   LocalListener::Protocol::socket socket(io_);
-  if (const auto error = accept_from(listener_->acceptor(), socket)) return error;
+  if (const auto error = accept_from(acceptor, socket)) return error;
   while (sessions_.size() >= limits_.connections) {
     const auto oldest = sessions_.begin()->second;
     oldest->close();

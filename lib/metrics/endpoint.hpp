@@ -45,15 +45,14 @@ class MetricsEndpoint {
   MetricsEndpoint(std::vector<HttpPage> pages, const Limits& limits)
       : pages_(std::move(pages)), limits_(limits) {}
   Result<void> start();
-  void wait();
-  void pause();
-  std::error_code accept();
+  void wait(LocalListener::Acceptor& acceptor);
+  void pause(LocalListener::Acceptor& acceptor);
+  std::error_code accept(LocalListener::Acceptor& acceptor);
 
   const std::vector<HttpPage> pages_;
   const Limits limits_;
   asio::io_context io_{1};
   std::unique_ptr<LocalListener> listener_;
-  asio::steady_timer pause_{io_};
   // Those of its thread.
   std::uint64_t next_session_ = 0;
   std::map<std::uint64_t, std::shared_ptr<MetricsSession>> sessions_;  // oldest first

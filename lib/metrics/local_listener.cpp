@@ -7,10 +7,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/descriptor.hpp"
-#include "control/sockets.hpp"
+#include "control/listen_at.hpp"
 
 namespace weft::core {
 namespace {
@@ -47,18 +46,17 @@ LocalListener::~LocalListener() {
   if (!file_.empty()) ::unlink(file_.c_str());
 }
 
-/// `file`: of a Unix socket, for this user alone, from before a client can connect.
-std::error_code LocalListener::listen_on(const Protocol::endpoint& endpoint, const char* file) {
-  std::error_code error = open_socket(acceptor_, endpoint.protocol());
-  if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
-  if (!error) acceptor_.bind(endpoint, error);
-  if (!error && file != nullptr && ::chmod(file, S_IRUSR | S_IWUSR) != 0)
+/// For this user alone, from before a client can connect.
+std::error_code LocalListener::listen_on(const std::string& file) {
+  Acceptor& acceptor = acceptors_.emplace_back(context_);
+  const UnixEndpoint endpoint(file);
+  std::error_code error = open_socket(acceptor, Protocol::endpoint(endpoint).protocol());
+  if (!error) acceptor.bind(endpoint, error);
+  if (!error && ::chmod(file.c_str(), S_IRUSR | S_IWUSR) != 0)
     error = {errno, std::system_category()};
-  if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-  if (!error) acceptor_.non_blocking(true, error);
-  if (!error) return {};
-  std::error_code ignored;
-  acceptor_.close(ignored);
+  if (!error) acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (!error) acceptor.non_blocking(true, error);
+  if (error) acceptors_.pop_back();
   return error;
 }
 
@@ -67,18 +65,18 @@ Result<void> LocalListener::open_tcp(std::string_view address, bool anywhere) {
   if (!where) return fail(std::move(where.error()));
   auto endpoints = resolve(*where, Deadline::in(resolving_time));
   if (!endpoints) return fail(std::move(endpoints.error()));
-  asio::ip::tcp::endpoint endpoint = endpoints->front();
-  if (!endpoint.address().is_loopback() && !anywhere)
-    return fail(Code::permission_denied,
-                fmt::format("metrics on {} could be read by anybody on the network: set "
-                            "allow_unauthenticated_network to want that",
-                            address));
-  if (const auto error = listen_on(endpoint)) return fail(bind_error(to_string(endpoint), error));
-  std::error_code ignored;
-  Protocol::endpoint bound = acceptor_.local_endpoint(ignored);
-  endpoint.resize(bound.size());
-  std::memcpy(endpoint.data(), bound.data(), bound.size());
-  address_ = to_string(endpoint);
+  for (const auto& each : *endpoints)
+    if (!each.address().is_loopback() && !anywhere)
+      return fail(Code::permission_denied,
+                  fmt::format("metrics on {} could be read by anybody on the network: set "
+                              "allow_unauthenticated_network to want that",
+                              address));
+  auto acceptors = listen_at<Acceptor>(context_, *endpoints);
+  if (!acceptors) return fail(std::move(acceptors.error()));
+  acceptors_ = std::move(*acceptors);
+  Endpoints bound;
+  for (const Acceptor& each : acceptors_) bound.push_back(endpoint_of(each));
+  address_ = to_string(one_to_tell(bound));
   return {};
 }
 
@@ -87,10 +85,10 @@ Result<void> LocalListener::open_unix(const std::string& file) {
     return fail(Code::invalid_argument,
                 fmt::format("'{}' is no path for a Unix socket: it must have from 1 to {} bytes",
                             file, sizeof(sockaddr_un::sun_path) - 1));
-  auto error = listen_on(UnixEndpoint(file), file.c_str());
+  auto error = listen_on(file);
   if (error == asio::error::address_in_use && is_left_behind(file)) {
     ::unlink(file.c_str());
-    error = listen_on(UnixEndpoint(file), file.c_str());
+    error = listen_on(file);
   }
   if (error == asio::error::address_in_use)
     return fail(Code::unavailable,

@@ -2,6 +2,7 @@
 // "[::1]:9400", "unix:/run/weft.sock".
 #pragma once
 
+#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,17 +23,19 @@ class LocalListener {
                                                      std::string_view address, bool anywhere);
   ~LocalListener();
 
-  Acceptor& acceptor() noexcept { return acceptor_; }
+  /// At least one; of a name there is one for each of its addresses.
+  std::list<Acceptor>& acceptors() noexcept { return acceptors_; }
   /// With the port that the system chose.
   const std::string& address() const noexcept { return address_; }
 
  private:
-  explicit LocalListener(asio::io_context& context) : acceptor_(context) {}
+  explicit LocalListener(asio::io_context& context) : context_(context) {}
   Result<void> open_tcp(std::string_view address, bool anywhere);
   Result<void> open_unix(const std::string& file);
-  std::error_code listen_on(const Protocol::endpoint& endpoint, const char* file = nullptr);
+  std::error_code listen_on(const std::string& file);
 
-  Acceptor acceptor_;
+  asio::io_context& context_;
+  std::list<Acceptor> acceptors_;
   std::string address_;
   std::string file_;  // of a Unix socket; removed at the end
 };

@@ -195,6 +195,14 @@ TEST(MetricsEndpoint, SaysThatAPortIsInUse) {
             "can't listen on " + endpoint->address() + ": the port is in use already");
 }
 
+// Whichever address the name has first.
+TEST(MetricsEndpoint, ListensOnAllAddressesOfAName) {
+  const auto endpoint = open_endpoint({}, some_pages(), "localhost:0");
+  const std::string& address = endpoint->address();
+  for (const std::string& each : {address, "127.0.0.1" + address.substr(address.rfind(':'))})
+    EXPECT_EQ(body_of(http_get(each, "/snapshot")), "{}") << each;
+}
+
 TEST(MetricsEndpoint, ListensOnLoopbackOnlyUnlessItIsWanted) {
   const Error error = refusal_of("0.0.0.0:0");
   EXPECT_EQ(error.code(), Code::permission_denied);
