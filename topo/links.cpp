@@ -68,8 +68,8 @@ std::string Links::about(const Nic& nic) const {
   switch (of_nic(nic)) {
     case Report::narrow:
       return fmt::format(
-          "the PCIe link of NIC {} reports {} Gb/s, and the NIC of {} Gb/s counts so", nic.name,
-          whole(nic.link_gbps), nic.gbps);
+          "the PCIe link of NIC {} reports {} Gb/s: the NIC counts as that, not as {} Gb/s",
+          nic.name, whole(nic.link_gbps), nic.gbps);
     case Report::doubted:
       return fmt::format(
           "the PCIe link of NIC {} reports {} Gb/s, less than half of the NIC's {} Gb/s: not "

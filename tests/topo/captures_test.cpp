@@ -123,9 +123,10 @@ TEST(Captures, ANicTakesNoMoreOfAnUplinkThanItsOwnLinkCarries) {
       std::round(
           affinity(topology, {MemoryKind::host, 0, -1}, preferred_nics(topology)).order[0].gbps),
       252);
-  EXPECT_EQ(notes_of(topology),
-            "the PCIe link of NIC rdmap18s0 reports 252 Gb/s, and the NIC of 400 Gb/s counts so\n"
-            "the PCIe link of NIC rdmap19s0 reports 252 Gb/s, and the NIC of 400 Gb/s counts so\n");
+  EXPECT_EQ(
+      notes_of(topology),
+      "the PCIe link of NIC rdmap18s0 reports 252 Gb/s: the NIC counts as that, not as 400 Gb/s\n"
+      "the PCIe link of NIC rdmap19s0 reports 252 Gb/s: the NIC counts as that, not as 400 Gb/s\n");
 }
 
 // All switches report the same little: there is no machine like that.
@@ -150,12 +151,13 @@ TEST(Captures, AnUplinkSlowerThanItsLikeIsBelieved) {
 }
 
 TEST(Captures, ALinkOfLessThanHalfOfItsNicIsNotBelieved) {
-  EXPECT_EQ(notes_of(load(path_of("links-that-report-too-little"))),
-            "the PCIe link of NIC rdmap17s0 reports 8 Gb/s, less than half of the NIC's 200 Gb/s: "
-            "not believed\n"
-            "the PCIe link of NIC rdmap33s0 reports 126 Gb/s, and the NIC of 200 Gb/s counts so\n"
-            "the uplink of switch 0000:30:00.0 reports 63 Gb/s, less than one NIC behind it "
-            "(200 Gb/s): not believed\n");
+  EXPECT_EQ(
+      notes_of(load(path_of("links-that-report-too-little"))),
+      "the PCIe link of NIC rdmap17s0 reports 8 Gb/s, less than half of the NIC's 200 Gb/s: "
+      "not believed\n"
+      "the PCIe link of NIC rdmap33s0 reports 126 Gb/s: the NIC counts as that, not as 200 Gb/s\n"
+      "the uplink of switch 0000:30:00.0 reports 63 Gb/s, less than one NIC behind it "
+      "(200 Gb/s): not believed\n");
 }
 
 TEST(Captures, SocketsInGroupsKeepTheirPlaces) {
