@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +22,17 @@ struct InUse {
   explicit operator bool() const { return use_of_to && use_of_from && copy_of_to && copy_of_from; }
 };
 
+bool within(std::uint64_t offset, std::uint64_t length, const SegmentState& segment) {
+  return length <= segment.size() && offset <= segment.size() - length;
+}
+
+Result<void> leaves(std::uint64_t offset, std::uint64_t length, const SegmentState& segment,
+                    std::string_view way) {
+  return fail(Code::invalid_argument,
+              fmt::format("{} bytes at {} leave the segment that is copied {}, which has {} bytes",
+                          length, offset, way, segment.size()));
+}
+
 Result<void> check(const SegmentState& to, const SegmentState& from, std::span<const Pair> pairs) {
   const bool into_file = is_file(to.place().kind), out_of_file = is_file(from.place().kind);
   const SegmentState& other = into_file ? from : to;
@@ -30,13 +42,11 @@ Result<void> check(const SegmentState& to, const SegmentState& from, std::span<c
                 "through a peer");
   if (to.read_only())
     return fail(Code::permission_denied, "the segment may be read and not written");
-  const auto within = [](std::uint64_t offset, std::uint64_t length, const SegmentState& segment) {
-    return length <= segment.size() && offset <= segment.size() - length;
-  };
-  for (const Pair& each : pairs)
-    if (!within(each.local, each.length, to) || !within(each.remote, each.length, from))
-      return fail(Code::invalid_argument, fmt::format("{} bytes from {} to {} leave a segment",
-                                                      each.length, each.remote, each.local));
+  for (const Pair& each : pairs) {
+    if (!within(each.local, each.length, to)) return leaves(each.local, each.length, to, "into");
+    if (!within(each.remote, each.length, from))
+      return leaves(each.remote, each.length, from, "from");
+  }
   return {};
 }
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import datetime
 import inspect
+import json
 import os
 import pickle
 import pydoc
@@ -10,6 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 from support import Pair
 
@@ -198,3 +201,61 @@ def test_types(tmp_path: Path) -> None:
     bad.write_text("import weft\nweft.Engine(listen=5)\nweft.Engine().accept(soon=1)\n")
     ran = checked(bad)
     assert ran.stdout.count("error:") == 2, ran.stdout
+
+
+def test_names_that_are_no_text() -> None:
+    name = os.fsdecode(b"caf\xe9")
+    with weft.Engine(providers=["tcp"], name=name, peer_events=True) as b:
+        with weft.Engine(providers=["tcp"], name=name + "2", listen="") as a:
+            peer = a.connect(b.address)
+            assert (b.name, peer.name, a.peer(name).name) == (name, name, name)
+            assert name in repr(peer) and name in a.metrics_text()
+            assert b.peer(name + "2").name == name + "2"
+            assert [each.peer for each in b.poll(timeout=30)] == [name + "2"]
+            with b.add(weft.Memory.own(64)) as segment:
+                grant = segment.grant(weft.Rights.read)
+                remote = a.import_grant(grant.blob)
+                assert remote.peer == name and name in repr(remote)
+                b.publish(name, grant)
+                assert a.lookup(peer, name).segment_size == 64
+                grant.revoke()
+                with pytest.raises(weft.Stale) as stale:
+                    a.import_grant(grant.blob)
+                assert stale.value.peer == name
+            a.send(peer, 1, b"x")
+            assert b.recv(b.peer(name + "2"), 1, timeout=30).peer == name + "2"
+            json.loads(a.snapshot())
+    with pytest.raises(weft.NotFound, match="caf\udce9"):
+        weft.kv.find_model(name)
+
+
+def test_wrong_arguments_are_told_in_a_sentence(engines: Pair) -> None:
+    there, remote = engines.granted(bytearray(10), weft.Rights.write)
+    with engines.a.add(bytearray(10)) as here:
+        for wrong in ("1s", datetime.timedelta(seconds=1), [1]):
+            for call in (
+                lambda: engines.a.accept(wrong),
+                lambda: engines.a.connect("127.0.0.1:1", wrong),
+                lambda: engines.a.expect(engines.to_b, 1).wait(timeout=wrong),
+                lambda: engines.a.write(here, remote, [(0, 0, 1)], timeout=wrong),
+                lambda: engines.a.write(here, remote, [(0, 0, 1)], wait_for_room=wrong),
+                lambda: engines.a.poll(timeout=wrong),
+                lambda: here.grant(weft.Rights.read, ttl=wrong),
+                lambda: here.close(wrong),
+                lambda: engines.a.accept_async(wrong),
+            ):
+                with pytest.raises(TypeError, match="^a time is a number of seconds, or None"):
+                    call()
+        for wrong in (-1, 1 << 64, "7", b"7"):
+            for call in (
+                lambda: engines.a.write(here, remote, [(0, 0, 1)], signal=wrong),
+                lambda: engines.a.signal(engines.to_b, wrong),
+            ):
+                with pytest.raises(TypeError, match="^a signal is a number from 0"):
+                    call()
+        engines.a.write(here, remote, [(0, 0, 1)], timeout=numpy.float32(30)).wait(None)
+    there.close()
+    with pytest.raises(weft.InvalidArgument, match="use_environment"):
+        weft.Engine(use_environment="no")
+    with pytest.raises(weft.InvalidArgument):
+        weft.Engine(default_timeout=10**400)

@@ -7,12 +7,11 @@ import gc
 import mmap
 import sys
 import tempfile
-import time
 import weakref
 
 import numpy
 import pytest
-from support import Pair, pattern
+from support import Pair, pattern, released
 
 import weft
 
@@ -24,14 +23,6 @@ def move(engines: Pair, source: weft.Segment, size: int) -> bytes:
     engines.a.write(source, remote, [(0, 0, size)]).wait()
     there.close()
     return bytes(target)
-
-
-def released(condition) -> None:
-    """Engines' threads let go of memory in their own time; Python's main thread releases it."""
-    until = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < until, "the memory is never released"
-        time.sleep(0)  # CPython 3.12 may not see a pending call before it takes its lock again.
 
 
 def test_objects_with_buffers(engines: Pair) -> None:

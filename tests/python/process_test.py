@@ -130,3 +130,8 @@ def test_a_wait_lets_other_threads_run(engines: Pair) -> None:
 
     threading.Timer(0.05, signal_it).start()
     assert expected.wait(60).count == 1
+
+
+def test_too_few_descriptors_raise_what_weft_raises() -> None:
+    """An engine opens, or fails as Weft's calls do, wherever they run out."""
+    assert "opened" in finish(start("few_descriptors.py"), timeout=80)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,14 @@ def pattern(count: int, seed: int) -> Any:
     position = numpy.arange(count, dtype=numpy.uint64)
     mixed = (position + numpy.uint64(seed << 32)) * numpy.uint64(0x9E3779B97F4A7C15)
     return (mixed >> numpy.uint64(40)).astype(numpy.uint8)
+
+
+def released(condition: Callable[[], bool]) -> None:
+    """Engines' threads let go of memory in their own time; Python's main thread releases it."""
+    until = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < until, "the memory is never released"
+        time.sleep(0)  # CPython 3.12 may not see a pending call before it takes its lock again.
 
 
 @dataclass

@@ -40,6 +40,36 @@ def test_the_plug_in_is_opened_by_a_link(tmp_path: Path) -> None:
     assert start()
 
 
+def imported(folder: Path) -> str:
+    """What an import of the package in a folder says."""
+    ended = subprocess.run(
+        [sys.executable, "-c", "import weft; print(weft.__version__)"],
+        capture_output=True,
+        text=True,
+        timeout=80,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+    )
+    return ended.stdout if ended.returncode == 0 else ended.stderr
+
+
+def test_an_install_that_is_mixed_with_another(tmp_path: Path) -> None:
+    package = tmp_path / "weft"
+    package.mkdir()
+    for file in Path(weft.__file__).parent.iterdir():
+        (package / file.name).symlink_to(file)
+    (tmp_path / "weft_transfer-1.0.dist-info").mkdir()
+    assert imported(tmp_path).strip() == weft.__version__
+    other = tmp_path / "weft-0.4.dist-info"
+    other.mkdir()
+    text = imported(tmp_path)
+    assert "ImportError" in text and "weft-0.4.dist-info" in text and "uninstall both" in text
+    other.rmdir()
+    for extension in package.glob("_weft.*"):
+        extension.unlink()
+    text = imported(tmp_path)
+    assert "ImportError" in text and "lacks its extension module" in text
+
+
 def test_vllm_finds_its_plug_in() -> None:
     points = importlib.metadata.entry_points(group="vllm.general_plugins", name="weft")
     if not points:

@@ -1,8 +1,6 @@
 #include "python/binding/config.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "python/binding/errors.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
 namespace nb = nanobind;
@@ -58,10 +57,13 @@ Config config_of(const nb::kwargs& options) {
   for (const auto& [key, value] : options) {
     const auto name = nb::cast<std::string>(key);
     if (value.is_none()) continue;
-    if (name == "use_environment")
+    if (name == "use_environment") {
+      if (!PyBool_Check(value.ptr()))
+        raise(Error(Code::invalid_argument, "use_environment is True or False"));
       config.use_environment = nb::cast<bool>(value);
-    else
+    } else {
       must(set_option(config, name, text_of(value, type_of(name))));
+    }
   }
   return config;
 }

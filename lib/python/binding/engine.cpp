@@ -1,14 +1,13 @@
 #include "python/binding/engine.hpp"
 
 #include <fmt/format.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "python/binding/buffers.hpp"
 #include "python/binding/config.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/memory.hpp"
@@ -16,6 +15,7 @@
 #include "python/binding/objects.hpp"
 #include "python/binding/paths.hpp"
 #include "python/binding/peers.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/transfers.hpp"
 #include "python/binding/waiting.hpp"
 
@@ -45,16 +45,12 @@ void close(PyEngine& self, Seconds timeout) {
   *self.over = true;
 }
 
-nb::bytes blob_of(nb::handle blob) {
-  return nb::borrow<nb::bytes>(nb::handle(reinterpret_cast<PyObject*>(&PyBytes_Type))(blob));
-}
-
 Remote import_grant(PyEngine& self, nb::handle blob, Seconds timeout) {
-  const nb::bytes bytes = blob_of(blob);
-  const auto* first = reinterpret_cast<const std::byte*>(bytes.c_str());
+  const BytesArgument given(blob);
+  const Bytes bytes = given.bytes();
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return must(
-      call_interruptibly(deadline, [engine = self.engine, copy = Blob(first, first + bytes.size()),
+      call_interruptibly(deadline, [engine = self.engine, copy = Blob(bytes.begin(), bytes.end()),
                                     deadline] { return engine->import(copy, deadline); }));
 }
 
@@ -98,7 +94,7 @@ void bind_engine(nb::module_& module) {
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Engine"))
       .def(
-          "__exit__", [](PyEngine& self, nb::args) { close(self, std::nullopt); },
+          "__exit__", [](PyEngine& self, nb::args) { close(self, Seconds()); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
       .def_prop_ro("name", [](const PyEngine& self) { return self.engine->name(); })
       .def_prop_ro(
@@ -120,7 +116,8 @@ void bind_engine(nb::module_& module) {
            "memory: an object with the buffer protocol (numpy, bytearray, mmap, array) or DLPack "
            "(torch, cupy), whose elements lie one after the other; or weft.Memory. Read-only "
            "objects (bytes) are sources only, as with read_only=True: peers may read them, and "
-           "they may be written to peers. The object stays alive: see Segment.\n\n"
+           "they may be written to peers. The object stays alive, and its memory where it is: see "
+           "Segment.\n\n"
            "near_gpu: PCI address of the GPU that host memory is used with.")
       .def("import_grant", &import_grant, "blob"_a, "timeout"_a = nb::none(),
            nb::sig("def import_grant(self, blob: bytes | bytearray | memoryview, "
@@ -131,6 +128,7 @@ void bind_engine(nb::module_& module) {
       .def(
           "publish",
           [](PyEngine& self, const std::string& name, const PyGrant& grant) {
+            grant.check();
             must(self.engine->publish(name, *grant.grant));
           },
           "name"_a, "grant"_a,

@@ -16,6 +16,9 @@ nanobind::object exception_of(const std::optional<Error>& error);
 
 [[noreturn]] void raise(const Error& error);
 
+/// From here on a C++ exception that leaves a call is a weft.Error too.
+void bind_errors();
+
 /// What it holds, or the exception.
 template <typename T>
 T must(Result<T>&& result) {

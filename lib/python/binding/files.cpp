@@ -54,6 +54,8 @@ std::vector<Pair> list_of(const PieceArgument& pieces) {
 
 void copy_from(PySegment& self, const PySegment& source, nb::handle pieces, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
+  self.check();
+  source.check();
   must(call_interruptibly(
       deadline, [to = self.segment, from = source.segment, pairs = list_of(PieceArgument(pieces)),
                  deadline] { return to->copy_from(*from, pairs, deadline); }));

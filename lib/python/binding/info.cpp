@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <weft/engine.hpp>
@@ -13,6 +11,7 @@
 #include "python/binding/config.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/gil.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

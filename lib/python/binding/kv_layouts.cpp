@@ -2,7 +2,6 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
@@ -11,6 +10,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/kv.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

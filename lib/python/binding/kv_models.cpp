@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
@@ -11,6 +9,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/kv.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

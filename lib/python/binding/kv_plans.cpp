@@ -3,7 +3,6 @@
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
@@ -20,6 +19,7 @@
 #include "python/binding/gil.hpp"
 #include "python/binding/kv.hpp"
 #include "python/binding/pieces.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -44,7 +44,7 @@ std::optional<kv::LayerRange> range_of(const std::optional<LayerTuple>& layers) 
   return kv::LayerRange{layers->first, layers->second};
 }
 
-/// weft.kv.Blocks: the list belongs to a Python object, which it keeps.
+/// weft.kv.Blocks.
 struct PyBlocks {
   PageNumbers ids;
   std::uint64_t first_token;
@@ -122,12 +122,12 @@ void bind_blocks(nb::module_& module) {
           "__init__",
           [](PyBlocks* self, nb::handle ids, std::uint64_t first_token,
              std::optional<TokenTuple> tokens) {
-            new (self) PyBlocks{PageNumbers(ids, "ids"), first_token, tokens};
+            new (self) PyBlocks{PageNumbers(ids, "ids", true), first_token, tokens};
           },
           "ids"_a = nb::make_tuple(), "first_token"_a = 0, "tokens"_a = nb::none(),
           nb::sig("def __init__(self, ids: typing.Any = (), first_token: int = 0, "
                   "tokens: tuple[int, int] | None = None) -> None"),
-          "ids: an array of block numbers in token order (uint32 is used as it lies); of states "
+          "ids: an array of block numbers in token order, which is copied; of states "
           "one, or none at the destination if that has the state. first_token: the request's token "
           "with which the first of them begins; not 0 where older blocks were freed, as with "
           "windows. tokens: at the destination, the (first, count) to copy in this group, where "

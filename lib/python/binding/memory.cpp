@@ -5,7 +5,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
@@ -17,6 +16,7 @@
 #include "python/binding/errors.hpp"
 #include "python/binding/files.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
 namespace nb = nanobind;
@@ -34,6 +34,7 @@ Nanoseconds ttl_of(Seconds ttl) {
 
 PyGrant grant(PySegment& self, Rights rights, const std::optional<Ranges>& ranges, Seconds ttl,
               Keys keys) {
+  self.check();
   std::vector<Range> list;
   if (ranges && ranges->empty())
     raise(Error(Code::invalid_argument, "no ranges; None is all of the segment"));
@@ -43,7 +44,8 @@ PyGrant grant(PySegment& self, Rights rights, const std::optional<Ranges>& range
     const Unlocked others_run;
     return self.segment->grant(list, rights, ttl_of(ttl), keys);
   }();
-  return {std::make_shared<Grant>(must(std::move(made))), self.default_timeout, self.engine_over};
+  return {std::make_shared<Grant>(must(std::move(made))), self.default_timeout, self.engine_over,
+          self.buffer};
 }
 
 void close(PySegment& self, Seconds timeout) {
@@ -53,6 +55,7 @@ void close(PySegment& self, Seconds timeout) {
       deadline, [segment = self.segment, deadline] { return segment->release(deadline); });
   if (!released && !*self.engine_over) raise(released.error());
   self.closed = true;
+  self.tensors.clear();
   if (self.buffer) self.buffer->release();
 }
 
@@ -60,9 +63,15 @@ nb::object owner(const PySegment& self) {
   return self.buffer && self.buffer->object().is_valid() ? self.buffer->object() : nb::none();
 }
 
+/// A tensor that lies in it must stay there while the segment is published from or written to.
+void watch(PySegment& self, nb::handle tensor, std::string name) {
+  self.tensors.emplace_back(tensor, std::move(name));
+}
+
 /// Null, with Python's error set, where the memory is not this object's to show.
 std::byte* shown(const PySegment& self, bool writable) {
-  const char* const why = self.buffer ? "the memory is another object's: see Segment.owner"
+  const char* const why = self.closed   ? "the segment was closed"
+                          : self.buffer ? "the memory is another object's: see Segment.owner"
                           : self.segment->data() == nullptr
                               ? "a file is no memory that can be shown: see Segment.copy_from()"
                           : writable && self.read_only ? "the memory may be read and not written"
@@ -117,6 +126,7 @@ void fence(PyGrant& self, FenceScope reach, Seconds timeout) {
 }
 
 nb::bytes blob(const PyGrant& self) {
+  self.check();
   const Blob blob = self.grant->blob();
   return nb::bytes(blob.data(), blob.size());
 }
@@ -198,7 +208,9 @@ void bind_segment(nb::module_& module) {
       "Memory that is registered with the engine's rails. Transfers name parts of it by offset.\n\n"
       "Engine.add() makes it. The object whose memory it is stays alive, and a buffer of Python's "
       "exported, until nothing can touch the memory any more: after close(), or, if the program "
-      "forgets the segment, after its grants and transfers have ended.\n\n"
+      "forgets the segment, after its grants and transfers have ended. Until then numpy and torch "
+      "refuse to move its memory (resize, share_memory_); an object that got other memory all the "
+      "same, as by tensor.data = other, makes grant() and the transfers raise InvalidArgument.\n\n"
       "Weft's own memory (weft.Memory) is seen by numpy.asarray(segment), memoryview(segment), "
       "numpy.from_dlpack(segment) or torch.from_dlpack(segment), all without a copy: one dimension "
       "of uint8. A view keeps the memory mapped.\n\n"
@@ -240,7 +252,7 @@ void bind_segment(nb::module_& module) {
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Segment"))
       .def(
-          "__exit__", [](PySegment& self, nb::args) { close(self, std::nullopt); },
+          "__exit__", [](PySegment& self, nb::args) { close(self, Seconds()); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
       .def(
           "__dlpack__",
@@ -252,6 +264,16 @@ void bind_segment(nb::module_& module) {
           "__dlpack_device__",
           [](nb::object self) { return dlpack(self).attr("__dlpack_device__")(); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
+      // numpy asks for it where it gets no buffer, and would make an array of one object else.
+      .def(
+          "__array__",
+          [](nb::object self, nb::args arguments, nb::kwargs options) {
+            return nb::module_::import_("numpy").attr("array")(
+                nb::steal(PyMemoryView_FromObject(self.ptr())), *arguments, **options);
+          },
+          nb::sig("def __array__(self, *arguments: typing.Any, **options: typing.Any) -> "
+                  "typing.Any"))
+      .def("_watch", &watch, "tensor"_a, "name"_a)
       .def("__repr__", [](const PySegment& self) {
         return fmt::format("<weft.Segment: {} bytes, {}{}{}>", self.segment->size(),
                            describe(self.segment->place()), self.read_only ? ", read-only" : "",
@@ -272,7 +294,11 @@ void bind_grants(nb::module_& module) {
           "lease_id", [](const PyGrant& self) { return self.grant->lease_id(); },
           "Identifies the grant within its engine.")
       .def(
-          "renew", [](PyGrant& self, Seconds ttl) { must(self.grant->renew(ttl_of(ttl))); },
+          "renew",
+          [](PyGrant& self, Seconds ttl) {
+            self.check();
+            must(self.grant->renew(ttl_of(ttl)));
+          },
           "ttl"_a.none(),
           "It holds for `ttl` seconds from now (None: without end), or for longer if it does "
           "already. Raises Stale if it holds no more.")
@@ -288,7 +314,7 @@ void bind_grants(nb::module_& module) {
           "__enter__", [](nb::object self) { return self; },
           nb::sig("def __enter__(self) -> Grant"))
       .def(
-          "__exit__", [](PyGrant& self, nb::args) { revoke(self, std::nullopt); },
+          "__exit__", [](PyGrant& self, nb::args) { revoke(self, Seconds()); },
           nb::sig("def __exit__(self, *exception: object) -> None"))
       .def("__repr__", [](const PyGrant& self) {
         return fmt::format("<weft.Grant: lease {}>", self.grant->lease_id());
@@ -325,8 +351,9 @@ PySegment add_object(PyEngine& self, nb::handle object, bool read_only, const st
     const Unlocked others_run;
     return self.engine->add(memory);
   }();
-  return {std::make_shared<Segment>(must(std::move(added))), buffer, read_only,
-          self.default_timeout, self.over};
+  const auto segment = std::make_shared<Segment>(must(std::move(added)));
+  buffer->check();  // Others ran meanwhile.
+  return {segment, buffer, read_only, self.default_timeout, self.over, false, {}};
 }
 
 }  // namespace
@@ -343,7 +370,7 @@ PySegment add(PyEngine& self, nb::handle object, bool read_only, const std::stri
   }();
   auto segment = std::make_shared<Segment>(must(std::move(added)));
   const bool read = source || core::is_open_for_reading_only(segment->fd());
-  return {std::move(segment), nullptr, read, self.default_timeout, self.over};
+  return {std::move(segment), nullptr, read, self.default_timeout, self.over, false, {}};
 }
 
 void bind_memory(nb::module_& module) {

@@ -2,16 +2,16 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <limits>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "python/binding/buffers.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
 namespace nb = nanobind;
@@ -23,23 +23,6 @@ namespace {
 nb::bytes bytes_of(const Blob& blob) {
   return nb::bytes(blob.data(), blob.size());
 }
-
-/// Any object with a buffer, for the time of a call.
-class Payload {
- public:
-  explicit Payload(nb::handle object) {
-    if (PyObject_GetBuffer(object.ptr(), &view_, PyBUF_SIMPLE) != 0) throw nb::python_error();
-  }
-  ~Payload() { PyBuffer_Release(&view_); }
-  Payload(const Payload&) = delete;
-  Payload& operator=(const Payload&) = delete;
-  Bytes bytes() const noexcept {
-    return {static_cast<const std::byte*>(view_.buf), static_cast<std::size_t>(view_.len)};
-  }
-
- private:
-  Py_buffer view_{};
-};
 
 /// An expectation or a receive, whose result is taken once and may be asked for again. `Made` is
 /// what C++ gives for it.
@@ -126,15 +109,14 @@ PyReceive receive(PyEngine& self, const Peer& peer, std::uint64_t tag, std::uint
 
 void send(PyEngine& self, const Peer& peer, std::uint64_t tag, nb::handle payload,
           Seconds timeout) {
-  const Payload bytes(payload);
+  const BytesArgument bytes(payload);
   must(wait_in_slices(deadline_of(timeout, self.default_timeout), [&](Deadline until) {
     return self.engine->send(peer, tag, bytes.bytes(), until);
   }));
 }
 
-void raise_signal(PyEngine& self, const Peer& peer,
-                  const std::variant<std::uint64_t, PySignal>& signal, Seconds timeout) {
-  const Signal raised = signal_of(signal);
+void raise_signal(PyEngine& self, const Peer& peer, const SignalArgument& signal, Seconds timeout) {
+  const Signal raised = signal.get();
   must(wait_in_slices(deadline_of(timeout, self.default_timeout),
                       [&](Deadline until) { return self.engine->signal(peer, raised, until); }));
 }
@@ -154,9 +136,12 @@ void bind_arrival(nb::class_<Arrived>& arrived, const char* wait_doc, const char
 
 }  // namespace
 
-Signal signal_of(const std::variant<std::uint64_t, PySignal>& signal) {
-  if (const auto* id = std::get_if<std::uint64_t>(&signal)) return {*id};
-  const auto& whole = std::get<PySignal>(signal);
+Signal SignalArgument::get() const {
+  std::uint64_t id = 0;
+  if (nb::try_cast(given_, id)) return {id, {}};
+  if (!nb::isinstance<PySignal>(given_))
+    throw nb::type_error("a signal is a number from 0 to 2**64 - 1, or a weft.Signal");
+  const auto& whole = nb::cast<const PySignal&>(given_);
   return {whole.id,
           {reinterpret_cast<const std::byte*>(whole.payload.c_str()), whole.payload.size()}};
 }

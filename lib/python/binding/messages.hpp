@@ -4,7 +4,6 @@
 #include <nanobind/nanobind.h>
 
 #include <cstdint>
-#include <variant>
 #include <weft/transfer.hpp>
 
 namespace weft::python {
@@ -15,8 +14,17 @@ struct PySignal {
   nanobind::bytes payload;
 };
 
-/// Valid as long as the argument.
-Signal signal_of(const std::variant<std::uint64_t, PySignal>& signal);
+/// A number, or a PySignal; what is neither is told apart by get(): see Seconds.
+class SignalArgument {
+ public:
+  SignalArgument() = default;
+  explicit SignalArgument(nanobind::handle given) : given_(given) {}
+  /// Valid as long as the argument.
+  Signal get() const;
+
+ private:
+  nanobind::handle given_;
+};
 
 /// The classes.
 void bind_messages(nanobind::module_& module);
@@ -24,3 +32,18 @@ void bind_messages(nanobind::module_& module);
 void bind_messaging(nanobind::module_& module);
 
 }  // namespace weft::python
+
+namespace nanobind::detail {
+
+template <>
+struct type_caster<weft::python::SignalArgument> {
+  NB_TYPE_CASTER(weft::python::SignalArgument,
+                 union_name(const_name("int"), make_caster<weft::python::PySignal>::Name))
+
+  bool from_python(handle given, std::uint32_t, cleanup_list*) noexcept {
+    value = weft::python::SignalArgument(given);
+    return true;
+  }
+};
+
+}  // namespace nanobind::detail

@@ -6,6 +6,7 @@
 
 #include "python/binding/config.hpp"
 #include "python/binding/engine.hpp"
+#include "python/binding/errors.hpp"
 #include "python/binding/gil.hpp"
 #include "python/binding/info.hpp"
 #include "python/binding/kv.hpp"
@@ -25,6 +26,7 @@ NB_MODULE(_weft, module) {
   // What Python leaves behind at its end is not worth a warning.
   nanobind::set_leak_warnings(false);
   module.attr("__version__") = WEFT_VERSION;
+  bind_errors();
   bind_exit(module);
   bind_memory(module);
   bind_pieces(module);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 #include <weft/engine.hpp>
 
 #include "python/binding/buffers.hpp"
@@ -37,6 +38,17 @@ struct PySegment {
   Nanoseconds default_timeout{};
   std::shared_ptr<const std::atomic<bool>> engine_over;
   bool closed = false;
+  std::vector<Anchor> tensors;  // that lie in it: see watch() in memory.cpp
+
+  /// Raises if the bytes are not the object's any more.
+  void check() const {
+    if (buffer) buffer->check();
+  }
+  /// As well if a tensor has left it.
+  void check_tensors() const {
+    check();
+    for (const Anchor& tensor : tensors) tensor.check();
+  }
 
   ~PySegment() {
     segment.reset();
@@ -50,6 +62,21 @@ struct PyGrant {
   std::shared_ptr<Grant> grant;
   Nanoseconds default_timeout{};
   std::shared_ptr<const std::atomic<bool>> engine_over;
+  std::weak_ptr<const Buffer> buffer;  // of the segment
+
+  void check() const {
+    if (const auto held = buffer.lock()) held->check();
+  }
+};
+
+/// weft.Prepared.
+struct PyPrepared {
+  Prepared prepared;
+  std::weak_ptr<const Buffer> buffer;  // of the local segment
+
+  void check() const {
+    if (const auto held = buffer.lock()) held->check();
+  }
 };
 
 /// weft._Waker. Engines' threads keep what it holds, and never the object.

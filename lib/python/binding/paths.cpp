@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
@@ -11,6 +10,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

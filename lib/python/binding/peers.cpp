@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 #include <poll.h>
 
@@ -12,6 +10,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
 namespace nb = nanobind;

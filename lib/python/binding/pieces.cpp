@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <tuple>
 
 #include "python/binding/errors.hpp"
+#include "python/binding/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -21,6 +22,18 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& why) {
   raise(Error(Code::invalid_argument, why));
+}
+
+[[noreturn]] void refuse_negative(const char* name, std::int64_t value) {
+  refuse(fmt::format("{} holds {}, and no number may be negative: cut off what pads the list", name,
+                     value));
+}
+
+/// Raises if one is negative.
+template <typename Integer>
+void check_signs(std::span<const Integer> numbers, const char* name) {
+  const auto first = std::find_if(numbers.begin(), numbers.end(), [](Integer n) { return n < 0; });
+  if (first != numbers.end()) refuse_negative(name, *first);
 }
 
 template <typename Integer>
@@ -36,7 +49,7 @@ std::uint64_t read(const std::byte* at, std::size_t bytes, bool is_signed, const
                                : bytes == 4 ? read<std::int32_t>(at)
                                : bytes == 2 ? read<std::int16_t>(at)
                                             : read<std::int8_t>(at);
-    if (value < 0) refuse(fmt::format("{} holds {}, and no number may be negative", name, value));
+    if (value < 0) refuse_negative(name, value);
     return static_cast<std::uint64_t>(value);
   }
   return bytes == 8   ? read<std::uint64_t>(at)
@@ -84,8 +97,8 @@ void make_paged(PagedPieces* self, std::uint64_t page_bytes, nb::handle local_pa
                 nb::handle remote_pages, std::uint64_t local_base, std::uint64_t remote_base,
                 std::optional<std::uint64_t> local_stride,
                 std::optional<std::uint64_t> remote_stride) {
-  new (self) PagedPieces{PageNumbers(local_pages, "local_pages"),
-                         PageNumbers(remote_pages, "remote_pages"),
+  new (self) PagedPieces{PageNumbers(local_pages, "local_pages", true),
+                         PageNumbers(remote_pages, "remote_pages", true),
                          page_bytes,
                          local_base,
                          local_stride.value_or(page_bytes),
@@ -134,14 +147,25 @@ PyType_Slot buffer_slots[] = {
 
 }  // namespace
 
-Integers::Integers(nb::handle object, const char* name) : name_(name) {
-  if (!nb::try_cast(object, array_, false)) {
-    // A list, a range or the like.
-    const nb::object copy = nb::steal(
-        PyObject_CallMethod(nb::module_::import_("array").ptr(), "array", "sO", "q", object.ptr()));
-    if (!copy.is_valid()) throw nb::python_error();
-    array_ = nb::cast<decltype(array_)>(copy);
-  }
+Integers::Array Integers::array_of(nb::handle object) {
+  Array array;
+  if (nb::try_cast(object, array, false)) return array;
+  // A list, a range or the like.
+  const nb::object copy = nb::steal(
+      PyObject_CallMethod(nb::module_::import_("array").ptr(), "array", "sO", "q", object.ptr()));
+  if (!copy.is_valid()) throw nb::python_error();
+  return nb::cast<Array>(copy);
+}
+
+std::optional<Integers> Integers::of_array(nb::handle object, const char* name) {
+  Array array;
+  if (!nb::try_cast(object, array, false)) return std::nullopt;
+  return Integers(std::move(array), name);
+}
+
+Integers::Integers(nb::handle object, const char* name) : Integers(array_of(object), name) {}
+
+Integers::Integers(Array array, const char* name) : name_(name), array_(std::move(array)) {
   using nb::dlpack::dtype_code;
   const auto type = array_.dtype();
   is_signed_ = type.code == static_cast<std::uint8_t>(dtype_code::Int);
@@ -167,22 +191,51 @@ const void* Integers::dense(std::size_t bytes) const noexcept {
   return array_.itemsize() == bytes && rows_follow && columns_follow ? array_.data() : nullptr;
 }
 
-PageNumbers::PageNumbers(nb::handle object, const char* name) : integers_(object, name) {
-  if (integers_.dimensions() != 1) refuse(fmt::format("{}: a list of page numbers", name));
-  // Negative numbers of 32 bits are too large without their sign, and so refused by their range.
-  if (const void* numbers = integers_.dense(sizeof(std::uint32_t)); numbers != nullptr) {
-    numbers_ = {static_cast<const std::uint32_t*>(numbers), integers_.size()};
-    return;
+PageNumbers::PageNumbers(nb::handle object, const char* name, bool kept) {
+  const Integers& integers = integers_.emplace(object, name);
+  if (integers.dimensions() != 1) refuse(fmt::format("{}: a list of page numbers", name));
+  if (const void* numbers = integers.dense(sizeof(std::uint32_t)); numbers != nullptr) {
+    if (integers.are_signed())
+      check_signs(std::span(static_cast<const std::int32_t*>(numbers), integers.size()), name);
+    numbers_ = {static_cast<const std::uint32_t*>(numbers), integers.size()};
+    if (!kept) return;
+    copy_.assign(numbers_.begin(), numbers_.end());
+  } else {
+    copy_.resize(integers.size());
+    for (std::size_t i = 0; i < copy_.size(); ++i) {
+      const std::uint64_t number = integers.at(i);
+      if (number > std::numeric_limits<std::uint32_t>::max())
+        refuse(fmt::format("{} holds {}, which is no page's number", name, number));
+      copy_[i] = static_cast<std::uint32_t>(number);
+    }
   }
-  copy_.resize(integers_.size());
-  for (std::size_t i = 0; i < copy_.size(); ++i) {
-    const std::uint64_t number = integers_.at(i);
-    if (number > std::numeric_limits<std::uint32_t>::max())
-      refuse(fmt::format("{} holds {}, which is no page's number", name, number));
-    copy_[i] = static_cast<std::uint32_t>(number);
-  }
+  integers_.reset();
   numbers_ = copy_;
 }
+
+namespace {
+
+/// Of a list of triples, or what else gives them.
+std::vector<Pair> pairs_of(nb::handle object) {
+  constexpr const char* wrong =
+      "pieces are triples of numbers from 0: (local offset, remote offset, bytes)";
+  nb::object list = nb::borrow(object);
+  if (!PyList_Check(object.ptr()) && !PyTuple_Check(object.ptr())) {
+    const nb::object iterator = nb::steal(PyObject_GetIter(object.ptr()));
+    PyErr_Clear();
+    if (!iterator.is_valid()) refuse(wrong);
+    list = nb::steal(PySequence_List(iterator.ptr()));
+    if (!list.is_valid()) throw nb::python_error();
+  }
+  std::vector<std::array<std::uint64_t, 3>> triples;
+  if (!nb::try_cast(list, triples)) refuse(wrong);
+  std::vector<Pair> pairs;
+  pairs.reserve(triples.size());
+  for (const auto& [local, remote, length] : triples) pairs.push_back({local, remote, length});
+  return pairs;
+}
+
+}  // namespace
 
 PieceArgument::PieceArgument(nb::handle object) {
   if (nb::isinstance<Pieces>(object)) {
@@ -197,20 +250,19 @@ PieceArgument::PieceArgument(nb::handle object) {
     paged_ = &nb::cast<const PagedPieces&>(object);
     return;
   }
-  std::vector<std::array<std::uint64_t, 3>> triples;
-  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
-    if (!nb::try_cast(object, triples))
-      refuse("pieces are triples of numbers from 0: (local offset, remote offset, bytes)");
-    copy_.reserve(triples.size());
-    for (const auto& [local, remote, length] : triples) copy_.push_back({local, remote, length});
+  const bool in_python = PyList_Check(object.ptr()) || PyTuple_Check(object.ptr());
+  if (!in_python) integers_ = Integers::of_array(object, "pieces");
+  if (!integers_) {
+    copy_ = pairs_of(object);
     pairs_ = copy_;
     return;
   }
-  integers_.emplace(object, "pieces");
   if (integers_->dimensions() != 2 || integers_->columns() != 3)
     refuse("an array of pieces has the shape (n, 3): local offset, remote offset, bytes");
-  // As C++ has them; a negative one is too large without its sign, and so refused by its range.
   if (const void* pairs = integers_->dense(sizeof(std::uint64_t)); pairs != nullptr) {
+    if (integers_->are_signed())
+      check_signs(std::span(static_cast<const std::int64_t*>(pairs), 3 * integers_->size()),
+                  "pieces");
     pairs_ = {static_cast<const Pair*>(pairs), integers_->size()};
     return;
   }
@@ -261,7 +313,7 @@ void bind_pieces(nb::module_& module) {
            nb::sig("def __init__(self, page_bytes: int, local_pages: typing.Any, "
                    "remote_pages: typing.Any, *, local_base: int = 0, remote_base: int = 0, "
                    "local_stride: int | None = None, remote_stride: int | None = None) -> None"),
-           "The lists are arrays of n integers; those of 32 bits are used as they lie. Bases and "
+           "The lists are arrays of n integers, and are copied. Bases and "
            "strides are bytes; a stride of None is page_bytes.")
       .def("__len__", [](const PagedPieces& self) { return self.local_pages.get().size(); });
 }

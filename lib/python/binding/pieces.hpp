@@ -19,31 +19,40 @@ class Integers {
  public:
   /// `name` is for errors.
   Integers(nanobind::handle object, const char* name);
+  /// Nothing if it is no array.
+  static std::optional<Integers> of_array(nanobind::handle object, const char* name);
 
   std::size_t size() const noexcept { return array_.shape(0); }
   std::size_t dimensions() const noexcept { return array_.ndim(); }
   std::size_t columns() const noexcept { return array_.shape(1); }
+  bool are_signed() const noexcept { return is_signed_; }
   /// Raises if it is negative.
   std::uint64_t at(std::size_t row, std::size_t column = 0) const;
   /// Null unless they lie one after the other in so many bytes each.
   const void* dense(std::size_t bytes) const noexcept;
 
  private:
+  using Array = nanobind::ndarray<nanobind::ro, nanobind::device::cpu>;
+  Integers(Array array, const char* name);
+  static Array array_of(nanobind::handle object);
+
   const char* name_;
-  nanobind::ndarray<nanobind::ro, nanobind::device::cpu> array_;
+  Array array_;
   bool is_signed_ = false;
 };
 
 /// 32-bit numbers of pages or blocks.
 class PageNumbers {
  public:
-  PageNumbers(nanobind::handle object, const char* name);
+  /// `kept`: for longer than a call. Then it has a copy, for the memory of an array can go
+  /// elsewhere.
+  PageNumbers(nanobind::handle object, const char* name, bool kept);
   PageNumbers(const PageNumbers&) = delete;
   PageNumbers& operator=(const PageNumbers&) = delete;
   std::span<const std::uint32_t> get() const noexcept { return numbers_; }
 
  private:
-  Integers integers_;
+  std::optional<Integers> integers_;
   std::vector<std::uint32_t> copy_;
   std::span<const std::uint32_t> numbers_;
 };
@@ -53,7 +62,7 @@ struct Pieces {
   std::vector<Pair> pairs;
 };
 
-/// weft.Paged: the lists belong to Python objects, which it keeps.
+/// weft.Paged.
 struct PagedPieces {
   PageNumbers local_pages, remote_pages;
   std::uint64_t page_bytes, local_base, local_stride, remote_base, remote_stride;

@@ -1,6 +1,5 @@
 // The methods of weft.Engine that prepare and begin transfers.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/variant.h>
 
 #include <utility>
@@ -12,6 +11,7 @@
 #include "python/binding/objects.hpp"
 #include "python/binding/paths.hpp"
 #include "python/binding/pieces.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/transfers.hpp"
 #include "python/binding/waiting.hpp"
 
@@ -44,14 +44,15 @@ Result<Prepared> prepare(PyEngine& self, const PySegment& local, const Remote& r
   });
 }
 
-Prepared prepare_list(PyEngine& self, const PySegment& local, const Remote& remote,
-                      Direction direction, nb::handle pieces) {
+PyPrepared prepare_list(PyEngine& self, const PySegment& local, const Remote& remote,
+                        Direction direction, nb::handle pieces) {
+  local.check();
   const PieceArgument list(pieces);
   auto prepared = [&] {
     const Unlocked others_run;
     return prepare(self, local, remote, direction, list);
   }();
-  return must(std::move(prepared));
+  return {must(std::move(prepared)), local.buffer};
 }
 
 /// By `start(TransferOptions)`.
@@ -82,14 +83,13 @@ void define(nb::class_<PyEngine>& engine, const char* name, const std::string& d
   engine.def(
       name,
       [start](PyEngine& self, Subject... subject, Seconds timeout,
-              const std::optional<std::variant<std::uint64_t, PySignal>>& signal,
-              std::optional<std::uint64_t> cookie, bool event, Priority priority,
-              TransportKind transport,
+              const std::optional<SignalArgument>& signal, std::optional<std::uint64_t> cookie,
+              bool event, Priority priority, TransportKind transport,
               const std::optional<std::variant<std::string, Policy>>& policy, Seconds wait_for_room,
               bool verify, std::optional<std::uintptr_t> after_gpu_event) {
         TransferOptions options;
         options.deadline = deadline_of(timeout);
-        if (signal) options.signal = signal_of(*signal);
+        if (signal) options.signal = signal->get();
         options.cookie = cookie.value_or(0);
         options.event = event || cookie;
         options.priority = priority;
@@ -113,6 +113,7 @@ void define_whole(nb::class_<PyEngine>& engine, const char* name, Direction dire
       engine, name, doc,
       [direction](PyEngine& self, const PySegment& local, const Remote& remote, nb::handle pieces,
                   TransferOptions&& options) {
+        local.check();
         const PieceArgument list(pieces);
         auto prepared = [&] {
           const Unlocked others_run(list.size() > keeps_lock_for);
@@ -145,19 +146,21 @@ void bind_submission(nb::module_& module) {
       "would carry it asks each of the peer's that it is paired with for an answer. A transfer of "
       "no bytes.",
       [](PyEngine& self, const PySegment& local, const Remote& remote, TransferOptions&& options) {
+        local.check();
         return begin(self, 0, std::move(options), [&](TransferOptions&& known) {
           return self.engine->warm(*local.segment, remote, std::move(known));
         });
       },
       "local"_a, "remote"_a);
-  define<const Prepared&, nb::handle>(
+  define<const PyPrepared&, nb::handle>(
       engine, "submit",
       "Begins the pieces of `prepared` whose numbers are in `picks`: an array of integers (uint32 "
       "is used as it lies); None: all pieces.",
-      [](PyEngine& self, const Prepared& prepared, nb::handle picks, TransferOptions&& options) {
-        if (picks.is_none()) return begin(self, prepared, std::nullopt, std::move(options));
-        const PageNumbers numbers(picks, "picks");
-        return begin(self, prepared, numbers.get(), std::move(options));
+      [](PyEngine& self, const PyPrepared& list, nb::handle picks, TransferOptions&& options) {
+        list.check();
+        if (picks.is_none()) return begin(self, list.prepared, std::nullopt, std::move(options));
+        const PageNumbers numbers(picks, "picks", false);
+        return begin(self, list.prepared, numbers.get(), std::move(options));
       },
       "prepared"_a, "picks"_a = nb::none());
 }

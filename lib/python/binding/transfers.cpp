@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
@@ -11,6 +9,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
 namespace nb = nanobind;
@@ -133,13 +132,17 @@ void bind_transfers(nb::module_& module) {
   bind_enums(module);
   bind_report(module);
 
-  nb::class_<Prepared>(module, "Prepared",
-                       "A list of pieces whose ranges and rights are checked. It may be submitted "
-                       "any number of times, whole or by index, from any thread.")
-      .def("__len__", &Prepared::size)
-      .def_prop_ro("bytes", &Prepared::bytes, "In all pieces together.")
-      .def("__repr__", [](const Prepared& self) {
-        return fmt::format("<weft.Prepared: {} pieces, {} bytes>", self.size(), self.bytes());
+  nb::class_<PyPrepared>(
+      module, "Prepared",
+      "A list of pieces whose ranges and rights are checked. It may be submitted "
+      "any number of times, whole or by index, from any thread.")
+      .def("__len__", [](const PyPrepared& self) { return self.prepared.size(); })
+      .def_prop_ro(
+          "bytes", [](const PyPrepared& self) { return self.prepared.bytes(); },
+          "In all pieces together.")
+      .def("__repr__", [](const PyPrepared& self) {
+        return fmt::format("<weft.Prepared: {} pieces, {} bytes>", self.prepared.size(),
+                           self.prepared.bytes());
       });
 
   nb::class_<PyTransfer>(

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/optional.h>  // Seconds
 
 #include <chrono>
 #include <future>
@@ -14,11 +13,9 @@
 #include <weft/error.hpp>
 
 #include "python/binding/gil.hpp"
+#include "python/binding/seconds.hpp"
 
 namespace weft::python {
-
-/// Seconds; None for a default that the function names.
-using Seconds = std::optional<double>;
 
 /// Less than none counts as none, more than a day as a day.
 Nanoseconds duration_of(double seconds);

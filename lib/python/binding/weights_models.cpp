@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
@@ -9,6 +7,7 @@
 #include <weft/weights_models.hpp>
 
 #include "python/binding/errors.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/weights.hpp"
 
 namespace nb = nanobind;

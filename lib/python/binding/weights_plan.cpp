@@ -2,8 +2,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,6 +15,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/gil.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/weights.hpp"
 
 namespace nb = nanobind;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <unistd.h>
 
@@ -17,6 +16,7 @@
 #include "base/sync.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 #include "python/binding/weights.hpp"
 
@@ -44,10 +44,12 @@ template <typename Member>
 struct PyGroup {
   std::shared_ptr<Group<Member>> group;
   Nanoseconds default_timeout{};
+  std::vector<nb::object> segments;  // weft.Segment
 
-  PyGroup(const PyEngine& engine, Member&& opened)
+  PyGroup(const PyEngine& engine, Member&& opened, std::vector<nb::object> of)
       : group(std::make_shared<Group<Member>>(engine.engine, std::move(opened))),
-        default_timeout(engine.default_timeout) {}
+        default_timeout(engine.default_timeout),
+        segments(std::move(of)) {}
   PyGroup(const PyGroup&) = delete;
   PyGroup& operator=(const PyGroup&) = delete;
   ~PyGroup() { leave(); }
@@ -58,8 +60,13 @@ struct PyGroup {
       raise(Error(Code::forked, "it belongs to the process that forked this one; open another"));
     return group;
   }
+  /// Raises if a tensor is not where its segment is any more.
+  void check() const {
+    for (const nb::object& each : segments) nb::cast<const PySegment&>(each).check_tensors();
+  }
   void leave() {
     auto left = std::exchange(group, nullptr);
+    segments.clear();
     const Unlocked others_run;
     left.reset();
   }
@@ -122,23 +129,32 @@ void bind_pending(nb::module_& module, const char* name) {
           "wait", [](const Call& self, Seconds) { return self.take(); }, "timeout"_a = nb::none());
 }
 
-weights::Segments segments_of(const std::vector<const PySegment*>& list) {
+using SegmentList = std::vector<nb::typed<nb::object, PySegment>>;
+
+/// Adds the objects to `kept`.
+weights::Segments segments_of(const SegmentList& list, std::vector<nb::object>& kept) {
   weights::Segments segments;
-  for (const PySegment* each : list) segments.push_back(each->segment);
+  for (const nb::object& each : list) {
+    const auto& one = nb::cast<const PySegment&>(each);
+    one.check_tensors();
+    segments.push_back(one.segment);
+    kept.push_back(each);
+  }
   return segments;
 }
 
 void open_publisher(PyPublisher* self, PyEngine& engine, const weights::Rank& rank,
-                    const std::vector<const PySegment*>& segments, std::uint32_t number,
-                    std::uint32_t publishers, std::string leader, std::uint32_t subscribers,
-                    bool verify) {
+                    const SegmentList& segments, std::uint32_t number, std::uint32_t publishers,
+                    std::string leader, std::uint32_t subscribers, bool verify) {
+  std::vector<nb::object> kept;
   auto opened =
-      weights::Publisher::open(*engine.engine, rank, segments_of(segments),
+      weights::Publisher::open(*engine.engine, rank, segments_of(segments, kept),
                                {number, publishers, std::move(leader), subscribers, verify});
-  new (self) PyPublisher(engine, must(std::move(opened)));
+  new (self) PyPublisher(engine, must(std::move(opened)), std::move(kept));
 }
 
 weights::Published publish(const PyPublisher& self, std::uint64_t step, Seconds timeout) {
+  self.check();
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return must(call_interruptibly(deadline, [group = self.get(), step, deadline] {
     return group->member.publish(step, deadline);
@@ -146,6 +162,7 @@ weights::Published publish(const PyPublisher& self, std::uint64_t step, Seconds 
 }
 
 PendingStep begin_publishing(const PyPublisher& self, std::uint64_t step, Seconds timeout) {
+  self.check();
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return PendingStep([group = self.get(), step, deadline](const std::atomic<bool>&) {
     return group->member.publish(step, deadline);
@@ -270,13 +287,14 @@ void bind_standing(nb::module_& module) {
 }
 
 void open_subscriber(PySubscriber* self, PyEngine& engine, const weights::Rank& rank,
-                     const std::vector<std::vector<const PySegment*>>& sets, std::uint32_t number,
-                     std::string leader, std::string state_file) {
+                     const std::vector<SegmentList>& sets, std::uint32_t number, std::string leader,
+                     std::string state_file) {
+  std::vector<nb::object> kept;
   std::vector<weights::Segments> lists;
-  for (const auto& set : sets) lists.push_back(segments_of(set));
+  for (const SegmentList& set : sets) lists.push_back(segments_of(set, kept));
   auto opened = weights::Subscriber::open(*engine.engine, rank, std::move(lists),
                                           {number, std::move(leader), std::move(state_file)});
-  new (self) PySubscriber(engine, must(std::move(opened)));
+  new (self) PySubscriber(engine, must(std::move(opened)), std::move(kept));
 }
 
 void wait(const PySubscriber& self, std::uint64_t step, Seconds timeout) {
@@ -323,7 +341,10 @@ void bind_subscriber(nb::module_& module) {
                    [](const PySubscriber& self) { return self.get()->member.standing(); })
       .def(
           "read",
-          [](const PySubscriber& self) { return PyReading(must(self.get()->member.read())); },
+          [](const PySubscriber& self) {
+            self.check();
+            return PyReading(must(self.get()->member.read()));
+          },
           "Pins the step that can be read now. Raises Unavailable if there is none.")
       .def("wait", &wait, "step"_a, "timeout"_a = nb::none(),
            "Waits until `step`, or a greater one, can be read. timeout: seconds; None: the "

@@ -50,8 +50,10 @@ Rules that hold everywhere:
 - After fork() the child opens engines of its own; what it inherited raises Forked.
 """
 
+from ._install import check as _check_install
 from ._signals import kept as _kept
 
+_check_install()
 with _kept():
     from . import kv, testing, weights
 

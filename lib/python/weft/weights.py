@@ -30,11 +30,11 @@ models. Shapes are in elements, offsets and strides in bytes.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ._errors import InvalidArgument
+from ._errors import Error, InvalidArgument
+from ._memory import is_array, is_tensor, why_not_plain
 from ._weft import (
     Engine,
     FanOut,
@@ -92,9 +92,14 @@ class _Memory(NamedTuple):
     strides: tuple[int, ...]  # In bytes.
     address: int
     owner: Any  # What Engine.add() takes: the whole memory that the array is a view of.
+    begin: int  # Of the owner's memory.
 
 
-def _of_torch(tensor: Any, torch: Any) -> _Memory:
+def _of_tensor(tensor: Any) -> _Memory:
+    import torch  # type: ignore[import-not-found]
+
+    if why := why_not_plain(tensor):
+        raise InvalidArgument(why)
     size = tensor.element_size()
     bare = tensor.detach()
     storage = torch.empty(0, dtype=torch.uint8, device=bare.device).set_(bare.untyped_storage())
@@ -104,10 +109,16 @@ def _of_torch(tensor: Any, torch: Any) -> _Memory:
         strides=tuple(stride * size for stride in bare.stride()),
         address=bare.data_ptr(),
         owner=storage,
+        begin=storage.data_ptr(),
     )
 
 
-def _of_numpy(array: Any) -> _Memory:
+def _of_array(array: Any) -> _Memory:
+    if not array.dtype.isnative:
+        raise InvalidArgument(
+            "its bytes are not in this machine's order: pass "
+            "array.astype(array.dtype.newbyteorder('='))"
+        )
     whole = array
     while isinstance(whole.base, type(array)):
         whole = whole.base
@@ -117,16 +128,16 @@ def _of_numpy(array: Any) -> _Memory:
         strides=tuple(array.strides),
         address=array.__array_interface__["data"][0],
         owner=whole,
+        begin=whole.__array_interface__["data"][0],
     )
 
 
-def _memory_of(name: str, array: Any) -> _Memory:
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
-        return _of_torch(array, torch)
-    if hasattr(array, "__array_interface__"):
-        return _of_numpy(array)
-    raise InvalidArgument(f"{name}: {type(array).__name__} is no array of numpy or torch")
+def _memory_of(array: Any) -> _Memory:
+    if is_tensor(array):
+        return _of_tensor(array)
+    if is_array(array):
+        return _of_array(array)
+    raise InvalidArgument(f"{type(array).__name__} is no array of numpy or tensor of torch")
 
 
 class _Segments:
@@ -144,21 +155,18 @@ class _Segments:
             if begin <= memory.address and memory.address + bytes <= begin + size:
                 return number, memory.address - begin
         self.all.append(self.engine.add(memory.owner))
-        self.places.append((_address_of(memory.owner), self.all[-1].size))
-        return self.place(memory, bytes)
-
-
-def _address_of(owner: Any) -> int:
-    if hasattr(owner, "data_ptr"):
-        return int(owner.data_ptr())
-    return int(owner.__array_interface__["data"][0])
+        self.places.append((memory.begin, self.all[-1].size))
+        return len(self.all) - 1, memory.address - memory.begin
 
 
 def _shard(name: str, held: Any, segments: _Segments) -> Shard:
     part = held if isinstance(held, Slice) else None
-    memory = _memory_of(name, part.array if part else held)
+    array = part.array if part else held
+    memory = _memory_of(array)
+    if 0 in memory.shape:
+        raise InvalidArgument("it has no elements")
     if any(stride < 0 for stride in memory.strides):
-        raise InvalidArgument(f"{name}: it runs backwards in memory; copy it first")
+        raise InvalidArgument("it runs backwards in memory; copy it first")
     dtype = dtype_named(memory.dtype)
     dense = bytes_of(dtype)
     strides, last = memory.strides, dense
@@ -171,6 +179,8 @@ def _shard(name: str, held: Any, segments: _Segments) -> Shard:
     for extent, stride in zip(memory.shape, memory.strides, strict=True):
         last += (extent - 1) * stride
     segment, offset = segments.place(memory, last)
+    if is_tensor(array):  # An array's memory is its own for good.
+        segments.all[segment]._watch(array, name)
     return Shard(
         name,
         tuple(part.shape) if part else memory.shape,
@@ -204,5 +214,10 @@ def rank_of(
     name, host, nics, gbps: see Rank.
     """
     place = _Segments(engine, segments)
-    shards = [_shard(each, held, place) for each, held in tensors.items()]
+    shards = []
+    for each, held in tensors.items():
+        try:
+            shards.append(_shard(each, held, place))
+        except Error as error:
+            raise type(error)(f"{each}: {error.cause}") from None
     return Rank(name, shards, host=host, nics=nics, gbps=gbps), place.all
