@@ -58,6 +58,8 @@ def test_copies_within_an_engine(engines: Pair, tmp_path: Path) -> None:
             assert (seen[:PAGE] == data[PAGE : 2 * PAGE]).all()
             with pytest.raises(weft.InvalidArgument, match="copied into, which has 8192"):
                 target.copy_from(file, [(0, 0, 3 * PAGE)])
+            with pytest.raises(weft.InvalidArgument, match="copied from, which has"):
+                target.copy_from(file, [(0, SIZE, PAGE)])
             with pytest.raises(weft.InvalidArgument, match="triples"):
                 target.copy_from(file, weft.Strided((0, 0, PAGE), 2, PAGE, PAGE))
         with pytest.raises(weft.Unsupported):

@@ -6,6 +6,7 @@ and tensors of torch do not: peers would go on in what comes to lie in the old p
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import weakref
 from typing import Any
@@ -24,10 +25,6 @@ def _refuse_to_move(*_: object, **__: object) -> None:
     )
 
 
-# Of types that do not move while a buffer is exported.
-_KEEPERS = ("builtins", "array", "mmap")
-
-
 class Hold:
     """Of an object's memory, for as long as this lives.
 
@@ -35,46 +32,30 @@ class Hold:
     memory: has the bytes, by the buffer protocol or DLPack.
     """
 
-    def __init__(self, root: Any, memory: Any) -> None:
+    def __init__(self, root: Any, memory: Any, keeper: object = None) -> None:
         self.root = root
         self.memory = memory
+        self._keeper = keeper
 
 
-class _OfArray(Hold):
-    """numpy does not resize what a weak reference is to, whatever `refcheck` says."""
+class _Guard:
+    """Of a storage: torch asks its object for what moves it, and an attribute comes first."""
 
-    def __init__(self, root: Any, memory: Any) -> None:
-        super().__init__(root, memory)
-        self._reference = weakref.ref(root)
-
-
-class _OfTensor(Hold):
-    """torch asks the storage's object for what moves it; attributes of that come first."""
-
-    def __init__(self, root: Any, memory: Any) -> None:
-        super().__init__(root, memory)
-        storage = root.untyped_storage()
-        # What is shared already stays there: it may be shared again. So does a GPU's memory.
-        self._guarded = _MOVERS[:2] if storage.is_shared() else _MOVERS
-        self._attributes = storage.__dict__
+    def __init__(self, storage: Any) -> None:
         self._storage = storage
-        self._attributes["_weft_holds"] = self._attributes.get("_weft_holds", 0) + 1
-        for name in self._guarded:
-            self._attributes[name] = _refuse_to_move
+        # What is shared already, and a GPU's memory, stay there: they may be shared again.
+        self._names = _MOVERS[:2] if storage.is_shared() else _MOVERS
+        attributes = storage.__dict__
+        attributes["_weft_holds"] = attributes.get("_weft_holds", 0) + 1
+        for name in self._names:
+            attributes[name] = _refuse_to_move
 
     def __del__(self) -> None:
-        self._attributes["_weft_holds"] -= 1
-        if self._attributes["_weft_holds"] == 0:
-            for name in ("_weft_holds", *self._guarded):
-                del self._attributes[name]
-
-
-def _has_buffer(given: Any) -> bool:
-    try:
-        memoryview(given).release()
-    except (TypeError, BufferError):
-        return False
-    return True
+        attributes = self._storage.__dict__
+        attributes["_weft_holds"] -= 1
+        if attributes["_weft_holds"] == 0:
+            for name in ("_weft_holds", *self._names):
+                del attributes[name]
 
 
 def _is_of(given: Any, module: str, name: str) -> bool:
@@ -88,19 +69,6 @@ def is_tensor(given: Any) -> bool:
 
 def is_array(given: Any) -> bool:
     return _is_of(given, "numpy", "ndarray")
-
-
-def _root_of(given: Any) -> Any:
-    while True:
-        if isinstance(given, memoryview):
-            base = given.obj
-        elif is_array(given):
-            base = given.base
-        else:
-            return given
-        if base is None:
-            return given
-        given = base
 
 
 def why_not_plain(tensor: Any) -> str:
@@ -117,50 +85,60 @@ def why_not_plain(tensor: Any) -> str:
         return "it is a view that conjugates: pass resolve_conj()"
     if tensor.is_neg():
         return "it is a view that negates: pass resolve_neg()"
+    try:
+        if tensor.numel() and not tensor.data_ptr():
+            return "it has no memory"
+    except RuntimeError as error:
+        return f"it has no memory of its own (of a DTensor pass to_local()): {error}"
     return ""
 
 
-def _bytes_of(tensor: Any) -> Any:
-    """The same bytes, flat: for DLPack and numpy know not all types."""
+def _is_dense(tensor: Any) -> bool:
+    turned = tensor.permute(tuple(reversed(range(tensor.ndim))))
+    return bool(tensor.is_contiguous() or turned.is_contiguous())
+
+
+def _hold_tensor(root: Any, given: Any) -> Hold:
     import torch
 
-    why = why_not_plain(tensor)
-    if not why and not any(
-        each.is_contiguous() for each in (tensor, tensor.permute(*reversed(range(tensor.ndim))))
-    ):
-        why = (
-            "its elements do not lie one after the other; make it contiguous first "
-            "(Tensor.contiguous)"
-        )
+    why = why_not_plain(root)
+    if not why and given is root and not _is_dense(root):
+        why = "its elements do not lie one after the other; make it contiguous first (contiguous())"
     if why:
-        raise InvalidArgument(f"{type(tensor).__name__}: {why}")
-    try:
-        storage = tensor.untyped_storage()
-        begin = tensor.data_ptr() - storage.data_ptr()
-    except (NotImplementedError, RuntimeError) as error:
-        raise InvalidArgument(
-            f"{type(tensor).__name__}: it has no memory of its own (of a DTensor pass to_local()): "
-            f"{error}"
-        ) from None
-    size = tensor.numel() * tensor.element_size()
-    if size and not tensor.data_ptr():
-        raise InvalidArgument(f"{type(tensor).__name__}: it has no memory")
-    flat = torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(storage, begin, (size,))
-    if flat.device.type != "cpu":
-        return flat
-    try:
-        return flat.numpy()  # torch refuses to resize a storage that numpy has seen.
-    except RuntimeError:  # There is no numpy.
-        return flat
+        raise InvalidArgument(f"{type(root).__name__}: {why}")
+    storage = root.untyped_storage()
+    guard = _Guard(storage)
+    if given is not root:
+        return Hold(root, given, guard)
+    # As plain bytes, for DLPack and numpy do not know all types.
+    place = (root.data_ptr() - storage.data_ptr(), (root.numel() * root.element_size(),))
+    flat = torch.empty(0, dtype=torch.uint8, device=root.device).set_(storage, *place)
+    if flat.device.type == "cpu":
+        with contextlib.suppress(RuntimeError):  # There may be no numpy.
+            flat = flat.numpy()  # Keeps torch from resizing the storage.
+    return Hold(root, flat, guard)
+
+
+def _root_of(given: Any) -> Any:
+    while True:
+        if isinstance(given, memoryview):
+            base = given.obj
+        elif is_array(given):
+            base = given.base
+        else:
+            return given
+        if base is None:
+            return given
+        given = base
 
 
 def hold(given: Any) -> Hold | None:
     """None where the exported buffer, or DLPack, is enough."""
     root = _root_of(given)
     if is_tensor(root):
-        return _OfTensor(root, _bytes_of(given) if given is root else given)
-    if is_array(root):
-        return _OfArray(root, given)
-    if type(root).__module__ in _KEEPERS or not _has_buffer(root):
-        return None
-    return Hold(root, given)
+        return _hold_tensor(root, given)
+    if is_array(root):  # numpy resizes nothing that a weak reference is to.
+        return Hold(root, given, weakref.ref(root))
+    if any(kind.__module__ == "_ctypes" for kind in type(root).__mro__):
+        return Hold(root, given)  # Nothing keeps ctypes.resize() from moving it.
+    return None
