@@ -65,11 +65,14 @@ def test_ctrl_c_ends_the_wait_for_a_transfer() -> None:
     finish(other)
 
 
-@pytest.mark.parametrize("way", ["open", "threads", "asyncio", "loop", "cycle", "error", "exit"])
+@pytest.mark.parametrize(
+    "way", ["open", "threads", "joined", "asyncio", "loop", "cycle", "error", "exit"]
+)
 def test_the_end_with_everything_left_open(way: str) -> None:
     program = start("exits.py", way)
     out = finish(program, timeout=60)
     assert way == "error" or "end" in out
+    assert out.count("joined") == (2 if way == "joined" else 0)
 
 
 def test_fork() -> None:
