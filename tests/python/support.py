@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
 
 import weft
 
@@ -48,7 +51,18 @@ def pair(provider: str, **options: Any) -> Iterator[Pair]:
         yield Pair(a, b, a.connect(b.address), b.accept())
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+def built(folder: Path, source: str) -> str:
+    """A shared library of a file of tests/python/programs."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    library = folder / (source + ".so")
+    path = Path(__file__).parent / "programs" / source
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, path], check=True, timeout=60)
+    return str(library)
+
+
+def start(program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Runs a program of tests/python/programs."""
     path = Path(__file__).parent / "programs" / program
     return subprocess.Popen(
@@ -57,6 +71,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **environment},
     )
 
 
