@@ -138,6 +138,7 @@ def test_a_frozen_peer_holds_no_task() -> None:
         peer = engine.connect(line_of(other).split()[0])
         remote = engine.lookup(peer, "memory")
         mine = engine.add(source)
+        await engine.warm(mine, remote)
         other.send_signal(signal.SIGSTOP)
         transfers = [engine.write(mine, remote, [(0, 0, SIZE)]) for _ in range(16)]
         try:
@@ -322,6 +323,28 @@ def test_calls_in_threads_end_with_their_task(engines: Pair) -> None:
     assert ended.is_set()
 
 
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_blocks_a_loop_is_bounded(provider: str) -> None:
+    faults = weft.testing.Faults()
+
+    async def work() -> weft.Transfer:
+        with weft.testing.pair(faults, providers=[provider], default_timeout=0.2) as both:
+            sink = both.second.add(bytearray(4096))
+            remote = both.first.import_grant(sink.grant(weft.Rights.write).blob, 60)
+            forgotten = both.first.add(pattern(4096, 7))
+            faults.set(drop=1)
+            both.first.write(forgotten, remote, [(0, 0, 4096)], timeout=80)
+            del forgotten
+            with pytest.raises(weft.Quarantined), both.first.add(pattern(4096, 7)) as segment:
+                transfer = both.first.write(segment, remote, [(0, 0, 4096)], timeout=80)
+            assert transfer.state is weft.State.active
+        return transfer
+
+    transfer = asyncio.run(work())
+    assert transfer.state is not weft.State.active
+    faults.clear()
+
+
 def descriptors() -> int:
     gc.collect()
     return len(os.listdir("/proc/self/fd"))
@@ -372,6 +395,21 @@ def test_a_loop_that_is_closed_too_early(engines: Pair) -> None:
     for _ in range(10):
         one()
     assert descriptors() == before
+
+
+def test_events_that_an_iterator_has_not_given_stay(engines: Pair) -> None:
+    async def work() -> None:
+        with engines.a.add(pattern(4096, 3)) as mine:
+            yours, remote = engines.granted(bytearray(4096), weft.Rights.write)
+            for cookie in range(20):
+                await engines.a.write(mine, remote, [(0, 0, 4096)], cookie=cookie)
+            for cookie in range(20):
+                events = engines.a.events()
+                assert (await anext(aiter(events))).cookie == cookie
+                await events.aclose()  # type: ignore[attr-defined]
+            yours.close()
+
+    asyncio.run(work())
 
 
 @contextlib.asynccontextmanager

@@ -132,8 +132,8 @@ async def events(engine: Engine) -> AsyncIterator[Event]:
     """Engine.events(). Several iterators share the events of an engine."""
     with _end_of(engine) as closed:
         while True:
-            for event in engine.poll():
-                yield event
+            while event := engine.poll(1):  # What is not wanted any more stays in the queue.
+                yield event[0]
             if closed.done():
                 return
             with _readable(engine.fileno()) as queued:
