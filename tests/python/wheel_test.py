@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import PROVIDERS
+from support import PROVIDERS, built
 
 import weft
 
@@ -41,6 +41,20 @@ def test_the_plug_in_is_opened_by_a_link(tmp_path: Path) -> None:
     start = ctypes.CDLL(str(link)).nixl_plugin_init
     start.restype = ctypes.c_void_p
     assert start()
+
+
+def test_other_copies_of_its_libraries_are_left_alone(tmp_path: Path) -> None:
+    if not (Path(weft.__file__).parent / "lib/libweft.so").exists():
+        pytest.skip("the package was not installed from a wheel")
+    program = f"""
+import ctypes
+ctypes.CDLL({built(tmp_path, "another_copy.c")!r}, ctypes.RTLD_GLOBAL)
+import weft
+with weft.testing.pair(providers=["tcp"]) as both:
+    print("met")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, b"met\n"), ended.stderr
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="this version has the stable ABI")
