@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import math
 import os
 import signal
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy
 import pytest
-from support import Pair, finish, line_of, pattern, start
+from support import PROVIDERS, Pair, finish, line_of, pattern, start
 
 import weft
-from weft import _aio
 
 SIZE = 4 << 20
+Made = TypeVar("Made")
 
 
 def test_awaited_transfers(engines: Pair) -> None:
@@ -89,13 +92,17 @@ def test_what_fails_raises_where_it_is_awaited(engines: Pair) -> None:
     asyncio.run(work())
 
 
-def test_a_cancelled_wait_leaves_its_expectation(engines: Pair) -> None:
+def test_a_cancelled_wait_leaves_what_it_waited_for(engines: Pair) -> None:
     async def work() -> None:
         expected = engines.b.expect(engines.to_a, 3)
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(expected, 0.05)
+        asked = engines.b.receive(engines.to_a, 4)
+        for each in (expected, asked):
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(each, 0.05)
         engines.a.signal(engines.to_b, 3)
+        engines.a.send(engines.to_b, 4, b"late")
         assert (await expected).count == 1
+        assert (await asked).bytes == b"late"
 
     asyncio.run(work())
 
@@ -122,39 +129,287 @@ def test_events(engines: Pair) -> None:
     asyncio.run(work())
 
 
-def test_cancellation() -> None:
-    """The peer is stopped, with operations under way."""
-    provider = "tcp"
-    other = start("serve.py", provider, str(16 << 20))
-    source = pattern(16 << 20, 4)
+def test_a_frozen_peer_holds_no_task() -> None:
+    """The peer is stopped, with operations under way, and goes on later."""
+    other = start("serve.py", "tcp", str(SIZE))
+    source = pattern(SIZE, 4)
 
     async def work(engine: weft.Engine) -> None:
         peer = engine.connect(line_of(other).split()[0])
         remote = engine.lookup(peer, "memory")
         mine = engine.add(source)
+        await engine.warm(mine, remote)
         other.send_signal(signal.SIGSTOP)
-        transfer = engine.write(mine, remote, [(0, 0, 16 << 20)])
+        transfers = [engine.write(mine, remote, [(0, 0, SIZE)]) for _ in range(16)]
+        try:
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(asyncio.gather(*map(waited, transfers)), 0.3)
+            assert peer.up and not all(each.quiescent for each in transfers)
+        finally:
+            other.send_signal(signal.SIGCONT)
+        for each in transfers:
+            await each.quiescent_async(30)
+        mine.close()
 
-        async def wait() -> None:
+    with weft.Engine(providers=["tcp"], listen="", suspect_after=40, death_after=80) as engine:
+        asyncio.run(work(engine))
+    finish(other)
+
+
+async def waited(thing: Awaitable[Made]) -> Made:
+    return await thing
+
+
+@dataclass
+class Stuck:
+    """Transfers of which nothing arrives, and that nothing ends before their timeout."""
+
+    faults: weft.testing.Faults
+    both: weft.testing.Pair
+    source: weft.Segment
+    remote: weft.Remote
+
+    def write(self, timeout: float = 80) -> weft.Transfer:
+        return self.both.first.write(self.source, self.remote, [(0, 0, 4096)], timeout=timeout)
+
+
+@pytest.fixture(params=PROVIDERS)
+def stuck(request: pytest.FixtureRequest) -> Iterator[Stuck]:
+    faults = weft.testing.Faults()
+    with weft.testing.pair(faults, providers=[request.param]) as both:
+        sink = both.second.add(bytearray(4096))
+        remote = both.first.import_grant(sink.grant(weft.Rights.write).blob)
+        faults.set(drop=1)
+        yield Stuck(faults, both, both.first.add(pattern(4096, 7)), remote)
+        faults.clear()
+
+
+async def by_wait_for(transfer: weft.Transfer) -> None:
+    await asyncio.wait_for(transfer, 0.1)
+
+
+async def by_timeout(transfer: weft.Transfer) -> None:
+    async with asyncio.timeout(0.1):
+        await transfer
+
+
+async def by_cancel(transfer: weft.Transfer) -> None:
+    task = asyncio.create_task(waited(transfer))
+    await asyncio.sleep(0)
+    task.cancel()
+    await task
+
+
+async def by_gather(transfer: weft.Transfer) -> None:
+    async with asyncio.timeout(0.1):
+        await asyncio.gather(transfer, asyncio.sleep(0))
+
+
+async def by_a_group(transfer: weft.Transfer) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(waited(transfer))
+        await asyncio.sleep(0)
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize(
+    ("way", "raised"),
+    [
+        (by_wait_for, TimeoutError),
+        (by_timeout, TimeoutError),
+        (by_cancel, asyncio.CancelledError),
+        (by_gather, TimeoutError),
+        (by_a_group, ExceptionGroup),
+    ],
+)
+def test_a_task_goes_on_before_its_transfer_ends(
+    stuck: Stuck, way: Callable[[weft.Transfer], Awaitable[None]], raised: type[BaseException]
+) -> None:
+    async def work() -> None:
+        transfer = stuck.write()
+        with pytest.raises(raised):
+            await way(transfer)
+        assert transfer.state is weft.State.active and not transfer.quiescent
+        with pytest.raises(weft.TimedOut, match="in flight"):
+            await transfer.quiescent_async(0.05)
+        with pytest.raises(weft.Quarantined):
+            stuck.source.close(0.05)
+        stuck.faults.clear()
+        await transfer.quiescent_async(60)
+        assert transfer.quiescent and transfer.state is not weft.State.active
+        stuck.source.close()
+
+    asyncio.run(work())
+
+
+def test_an_error_says_that_the_memory_is_held(stuck: Stuck) -> None:
+    async def work() -> None:
+        with pytest.raises(weft.TimedOut) as overdue:
+            await stuck.write(timeout=0.1)
+        with pytest.raises(TimeoutError) as given_up:
+            await asyncio.wait_for(stuck.write(), 0.1)
+        for error in (overdue.value, given_up.value.__cause__):
+            assert error is not None and "still in use" in "".join(error.__notes__)
+
+    asyncio.run(work())
+
+
+def test_a_cancelled_transfer_keeps_its_own_timeout(stuck: Stuck) -> None:
+    async def work() -> None:
+        transfer = stuck.write(timeout=0.5)
+        with pytest.raises(asyncio.CancelledError):
+            await by_cancel(transfer)
+        with pytest.raises(weft.TimedOut, match="deadline"):
             await transfer
 
-        task = asyncio.create_task(wait())
-        await asyncio.sleep(0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert transfer.quiescent
-        # What had been posted comes back when the peer is found dead.
-        assert transfer.state in (weft.State.cancelled, weft.State.failed)
+    asyncio.run(work())
 
-    try:
-        with weft.Engine(
-            providers=[provider], listen="", suspect_after=1, death_after=2
-        ) as engine:
-            asyncio.run(work(engine))
-    finally:
-        other.send_signal(signal.SIGCONT)
-    finish(other)
+
+def test_the_wait_until_quiescent_can_be_given_up(stuck: Stuck) -> None:
+    async def work() -> None:
+        transfer = stuck.write()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(transfer.quiescent_async(80), 0.1)
+        assert transfer.state is weft.State.active  # It cancels nothing.
+        stuck.faults.clear()
+        await transfer.quiescent_async(60)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("way", ["expect", "receive", "accept", "events", "publish", "wait"])
+def test_other_awaits_end_with_their_task(way: str) -> None:
+    async def one_of(both: weft.testing.Pair) -> object:
+        if way == "expect":
+            return await both.first.expect(both.to_second, 1)
+        if way == "receive":
+            return await both.first.receive(both.to_second, 1)
+        if way == "accept":
+            return await both.first.accept_async(80)
+        if way == "events":
+            return await anext(aiter(both.first.events()))
+        holds, segments = weft.weights.rank_of(both.first, {"w": numpy.zeros(8)}, name="r")
+        if way == "publish":
+            publisher = weft.weights.Publisher(both.first, holds, segments)
+            return await publisher.publish_async(1, timeout=10)
+        subscriber = weft.weights.Subscriber(
+            both.first, holds, [segments], leader=both.second.address
+        )
+        return await subscriber.wait_async(1, timeout=80)
+
+    async def work(both: weft.testing.Pair) -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(one_of(both), 0.1)
+
+    with weft.testing.pair(providers=["shm"]) as both:
+        asyncio.run(work(both))
+
+
+def test_calls_in_threads_end_with_their_task(engines: Pair) -> None:
+    """The thread goes on until the call's own timeout."""
+    ended = threading.Event()
+
+    def look_up() -> None:
+        with contextlib.suppress(weft.TimedOut):
+            engines.a.lookup(engines.to_b, "nothing", 3)
+        ended.set()
+
+    async def work() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.to_thread(look_up), 0.05)
+        assert not ended.is_set()
+
+    asyncio.run(work())  # Waits for the thread.
+    assert ended.is_set()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_what_blocks_a_loop_is_bounded(provider: str) -> None:
+    faults = weft.testing.Faults()
+
+    async def work() -> weft.Transfer:
+        with weft.testing.pair(faults, providers=[provider], default_timeout=0.2) as both:
+            sink = both.second.add(bytearray(4096))
+            remote = both.first.import_grant(sink.grant(weft.Rights.write).blob, 60)
+            forgotten = both.first.add(pattern(4096, 7))
+            faults.set(drop=1)
+            both.first.write(forgotten, remote, [(0, 0, 4096)], timeout=80)
+            del forgotten
+            with pytest.raises(weft.Quarantined), both.first.add(pattern(4096, 7)) as segment:
+                transfer = both.first.write(segment, remote, [(0, 0, 4096)], timeout=80)
+            assert transfer.state is weft.State.active
+        return transfer
+
+    transfer = asyncio.run(work())
+    assert transfer.state is not weft.State.active
+    faults.clear()
+
+
+def descriptors() -> int:
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    """Also if what they have waited for goes on."""
+    expected = engines.b.expect(engines.to_a, 3)
+
+    async def work() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(expected, 0.01)
+        events = engines.b.events()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(events), 0.01)
+        await events.aclose()
+
+    def one() -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(work())
+        loop.close()
+
+    one()
+    before = descriptors()
+    for _ in range(10):
+        one()
+    assert descriptors() == before
+    assert not caplog.records
+
+
+def test_a_loop_that_is_closed_too_early(engines: Pair) -> None:
+    expected = engines.b.expect(engines.to_a, 3)
+
+    async def work() -> None:
+        waits = (waited(expected), engines.b.accept_async(80), anext(engines.b.events()))
+        tasks = [asyncio.create_task(waited(each)) for each in waits]
+        await asyncio.sleep(0)
+        for each in tasks:  # Says nothing about a task that is pending.
+            each._log_destroy_pending = False  # type: ignore[attr-defined]
+
+    def one() -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(work())
+        loop.close()
+
+    one()
+    before = descriptors()
+    for _ in range(10):
+        one()
+    assert descriptors() == before
+
+
+def test_events_that_an_iterator_has_not_given_stay(engines: Pair) -> None:
+    async def work() -> None:
+        with engines.a.add(pattern(4096, 3)) as mine:
+            yours, remote = engines.granted(bytearray(4096), weft.Rights.write)
+            for cookie in range(20):
+                await engines.a.write(mine, remote, [(0, 0, 4096)], cookie=cookie)
+            for cookie in range(20):
+                events = engines.a.events()
+                assert (await anext(aiter(events))).cookie == cookie
+                await events.aclose()  # type: ignore[attr-defined]
+            yours.close()
+
+    asyncio.run(work())
 
 
 @contextlib.asynccontextmanager
@@ -215,61 +470,19 @@ def test_an_accept_that_nobody_comes_for() -> None:
     asyncio.run(work())
 
 
-class Stuck:
-    """A transfer whose memory a NIC still touches after its end."""
-
-    def __init__(self) -> None:
-        self.cancelled = False
-        self.drained = threading.Event()
-
-    def _watch(self, waker: object, number: int) -> bool:
-        return True
-
-    def cancel(self) -> None:
-        self.cancelled = True
-
-    @property
-    def quiescent(self) -> bool:
-        return self.drained.is_set()
-
-    def wait_quiescent(self, timeout: float) -> None:
-        self.drained.wait()
-        raise weft.Cancelled("as its end was")
-
-
-def test_cancellation_waits_until_nothing_touches_the_memory() -> None:
-    async def work() -> None:
-        stuck = Stuck()
-        task = asyncio.create_task(_aio.transfer(stuck))  # type: ignore[arg-type]
-        await asyncio.sleep(0)
-        for _ in range(3):
-            task.cancel()
-            assert (await asyncio.wait({task}, timeout=0.05))[1] == {task}
-        assert stuck.cancelled
-        stuck.drained.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    asyncio.run(work())
-
-
 def test_a_transfer_that_ended_before_the_cancel(engines: Pair) -> None:
     async def work() -> None:
         with engines.a.add(pattern(SIZE, 5)) as mine:
             yours, remote = engines.granted(bytearray(SIZE), weft.Rights.write)
             for _ in range(50):
                 transfer = engines.a.write(mine, remote, [(0, 0, SIZE // 8)])
-                task = asyncio.create_task(wait(transfer))
+                task = asyncio.create_task(waited(transfer))
                 await asyncio.sleep(0)
                 task.cancel()
-                try:
+                with contextlib.suppress(asyncio.CancelledError):
                     await task
-                except asyncio.CancelledError:
-                    assert transfer.quiescent
+                await transfer.quiescent_async()
                 assert transfer.state in (weft.State.done, weft.State.cancelled)
             yours.close()
-
-    async def wait(transfer: weft.Transfer) -> None:
-        await transfer
 
     asyncio.run(work())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+from pathlib import Path
 
 import numpy
 import pytest
-from support import PROVIDERS, Pair, finish, line_of, pattern, start
+from support import PROVIDERS, Pair, built, finish, line_of, pattern, start
 
 import weft
 
@@ -65,11 +67,23 @@ def test_ctrl_c_ends_the_wait_for_a_transfer() -> None:
     finish(other)
 
 
-@pytest.mark.parametrize("way", ["open", "threads", "asyncio", "loop", "cycle", "error", "exit"])
+@pytest.mark.parametrize(
+    "way", ["open", "threads", "joined", "asyncio", "loop", "cycle", "error", "exit"]
+)
 def test_the_end_with_everything_left_open(way: str) -> None:
     program = start("exits.py", way)
     out = finish(program, timeout=60)
     assert way == "error" or "end" in out
+    assert out.count("joined") == (2 if way == "joined" else 0)
+
+
+@pytest.mark.parametrize("owner", ["segment", "closed segment", "grant", "prepared", "transfer"])
+def test_memory_goes_while_other_threads_run(owner: str, tmp_path: Path) -> None:
+    before = [built(tmp_path, "waiting_munmap.c")]
+    if preloaded := os.environ.get("LD_PRELOAD"):
+        before.insert(0, preloaded)
+    program = start("unmaps.py", owner, LD_PRELOAD=":".join(before))
+    assert finish(program).split() == ["answered"]
 
 
 def test_fork() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pytest
 
 import weft
 
@@ -57,7 +60,18 @@ def pair(provider: str, **options: Any) -> Iterator[Pair]:
         yield Pair(a, b, a.connect(b.address), b.accept())
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
+def built(folder: Path, source: str) -> str:
+    """A shared library of a file of tests/python/programs."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    library = folder / (source + ".so")
+    path = Path(__file__).parent / "programs" / source
+    subprocess.run([compiler, "-shared", "-fPIC", "-o", library, path], check=True, timeout=60)
+    return str(library)
+
+
+def start(program: str, *arguments: str, **environment: str) -> subprocess.Popen[str]:
     """Runs a program of tests/python/programs."""
     path = Path(__file__).parent / "programs" / program
     return subprocess.Popen(
@@ -66,6 +80,7 @@ def start(program: str, *arguments: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **environment},
     )
 
 

@@ -1,17 +1,20 @@
-"""What a wheel brings besides the library: the demo, and NIXL's plug-in where it was installed."""
+"""What a wheel brings besides the library: the demo, and NIXL's plug-in where it was installed.
+And how one is refused."""
 
 from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import importlib.util
 import os
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support import PROVIDERS
+from support import PROVIDERS, built
 
 import weft
 
@@ -63,6 +66,44 @@ def test_an_install_that_is_mixed_with_another(tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
     )
     assert "ImportError" in ended.stderr and "lacks its extension module" in ended.stderr
+
+
+def test_other_copies_of_its_libraries_are_left_alone(tmp_path: Path) -> None:
+    if not (Path(weft.__file__).parent / "lib/libweft.so").exists():
+        pytest.skip("the package was not installed from a wheel")
+    program = f"""
+import ctypes
+ctypes.CDLL({built(tmp_path, "another_copy.c")!r}, ctypes.RTLD_GLOBAL)
+import weft
+with weft.testing.pair(providers=["tcp"]) as both:
+    print("met")
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=60)
+    assert (ended.returncode, ended.stdout) == (0, b"met\n"), ended.stderr
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="this version has the stable ABI")
+def test_a_stable_abi_that_is_not_there_is_refused_before_the_build(tmp_path: Path) -> None:
+    meson = shutil.which("meson")
+    if meson is None:
+        pytest.skip("there is no meson")
+    version = subprocess.check_output([meson, "--version"], text=True, timeout=60)
+    if tuple(map(int, version.split(".")[:2])) < (1, 3):
+        pytest.skip(f"meson {version.strip()} has no python.allow_limited_api")
+    if importlib.util.find_spec("nanobind") is None:
+        pytest.skip("there is no nanobind")
+    source = Path(__file__).parents[2]
+    native = tmp_path / "this-python.ini"
+    native.write_text(f"[binaries]\npython = '{sys.executable}'\npython3 = '{sys.executable}'\n")
+    ended = subprocess.run(
+        [meson, "setup", tmp_path / "build", source, "-Dwheel=true", "--native-file", native],
+        capture_output=True,
+        text=True,
+        timeout=80,
+    )
+    assert ended.returncode != 0
+    assert "--config-settings=setup-args=-Dpython.allow_limited_api=false" in ended.stdout
+    assert "hwloc" not in ended.stdout  # It did not look for what Weft needs.
 
 
 def test_vllm_finds_its_plug_in() -> None:

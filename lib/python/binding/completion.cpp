@@ -36,4 +36,9 @@ bool Completion::watch(std::shared_ptr<Waker> waker, std::uint64_t number) {
   return true;
 }
 
+void Completion::unwatch(const std::shared_ptr<Waker>& waker, std::uint64_t number) {
+  const core::Lock lock(mutex_);
+  std::erase(watchers_, std::pair(waker, number));
+}
+
 }  // namespace weft::python

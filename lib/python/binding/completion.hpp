@@ -33,6 +33,8 @@ class Completion {
   void end();
   /// False: it has ended already, and nothing will be pushed.
   bool watch(std::shared_ptr<Waker> waker, std::uint64_t number);
+  /// Lets go of that waker. The number may have been pushed already.
+  void unwatch(const std::shared_ptr<Waker>& waker, std::uint64_t number);
 
  private:
   core::Mutex mutex_;

@@ -36,6 +36,16 @@ void leave_interpreter() {
   PyEval_RestoreThread(state);
 }
 
+/// An exit handler. `atexit` calls it among the others, one of which may still wait for a thread
+/// that is inside of Unlocked, and drops it behind the last of them.
+struct Leaving {
+  bool called = false;
+
+  ~Leaving() {
+    if (called) leave_interpreter();
+  }
+};
+
 bool lock(PyThreadState* state) {
   const Entry entry;
   if (!entry.open()) return false;
@@ -61,8 +71,10 @@ void run_on_main_thread(int (*task)(void*)) {
 }
 
 void bind_exit(nb::module_& module) {
-  module.def("_leave_interpreter", &leave_interpreter, "Python ends: see binding/gil.hpp.");
-  nb::module_::import_("atexit").attr("register")(module.attr("_leave_interpreter"));
+  nb::class_<Leaving>(module, "_Leaving", "Python ends: see binding/gil.hpp.")
+      .def(nb::init<>())
+      .def("__call__", [](Leaving& self) { self.called = true; });
+  nb::module_::import_("atexit").attr("register")(module.attr("_Leaving")());
 }
 
 }  // namespace weft::python

@@ -8,8 +8,8 @@ namespace weft::python {
 /// Other Python threads run while it lives. Nothing of Python's may be touched meanwhile.
 ///
 /// A thread that asks for the lock when the interpreter has ended is ended by it, in the midst of
-/// C++ code, and the process with it. So once Python's exit handlers run, other threads than theirs
-/// stay in here until the process ends.
+/// C++ code, and the process with it. So once Python's exit handlers have run, other threads than
+/// theirs stay in here until the process ends.
 class Unlocked {
  public:
   explicit Unlocked(bool unlock = true) : state_(unlock ? PyEval_SaveThread() : nullptr) {}

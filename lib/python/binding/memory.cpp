@@ -44,8 +44,8 @@ PyGrant grant(PySegment& self, Rights rights, const std::optional<Ranges>& range
     const Unlocked others_run;
     return self.segment->grant(list, rights, ttl_of(ttl), keys);
   }();
-  return {std::make_shared<Grant>(must(std::move(made))), self.default_timeout, self.engine_over,
-          self.buffer};
+  return {std::make_shared<Grant>(must(std::move(made))), self.segment, self.default_timeout,
+          self.engine_over, self.buffer};
 }
 
 void close(PySegment& self, Seconds timeout) {

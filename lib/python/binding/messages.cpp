@@ -35,9 +35,7 @@ class Arrival {
         default_timeout_(timeout) {}
 
   bool ready() const { return state_->awaited.ready(); }
-  bool watch(const PyWaker& waker, std::uint64_t number) const {
-    return completion_->watch(waker.waker, number);
-  }
+  Completion& completion() const { return *completion_; }
   Made wait(Seconds timeout) const {
     const Deadline deadline = deadline_of(timeout, default_timeout_);
     return must(wait_in_slices(deadline, [&](Deadline until) { return state_->take(until); }));
@@ -130,8 +128,8 @@ void bind_arrival(nb::class_<Arrived>& arrived, const char* wait_doc, const char
             return nb::module_::import_("weft._aio").attr("arrival")(self).attr("__await__")();
           },
           nb::sig(awaits))
-      .def("_watch", &Arrived::watch, "waker"_a, "number"_a)
       .def_prop_ro("ready", &Arrived::ready, "Whether wait() returns, or raises, at once.");
+  bind_end(arrived, [](const Arrived& self) -> Completion& { return self.completion(); });
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "python/binding/buffers.hpp"
 #include "python/binding/completion.hpp"
 #include "python/binding/config.hpp"
+#include "python/binding/gil.hpp"
 
 namespace weft::python {
 
@@ -29,6 +30,15 @@ struct PyEngine {
   PyEngine& operator=(const PyEngine&) = delete;
   ~PyEngine();
 };
+
+/// Lets go of `handle`, which keeps a segment's memory. With the last handle that does, memory is
+/// unregistered and unmapped: that takes milliseconds, so other Python threads run meanwhile.
+/// `last`: it may be that one. Else Python's lock is kept, for it can take longer to get it again.
+template <typename Handle>
+void let_go(std::shared_ptr<Handle>& handle, bool last) {
+  const Unlocked others_run(last && handle.use_count() == 1);
+  handle.reset();
+}
 
 /// weft.Segment.
 struct PySegment {
@@ -51,7 +61,7 @@ struct PySegment {
   }
 
   ~PySegment() {
-    segment.reset();
+    let_go(segment, true);
     buffer.reset();
     release_forgotten_buffers();
   }
@@ -60,6 +70,7 @@ struct PySegment {
 /// weft.Grant.
 struct PyGrant {
   std::shared_ptr<Grant> grant;
+  std::weak_ptr<Segment> segment;
   Nanoseconds default_timeout{};
   std::shared_ptr<const std::atomic<bool>> engine_over;
   std::weak_ptr<const Buffer> buffer;  // of the segment
@@ -67,16 +78,21 @@ struct PyGrant {
   void check() const {
     if (const auto held = buffer.lock()) held->check();
   }
+
+  ~PyGrant() { let_go(grant, segment.expired()); }
 };
 
 /// weft.Prepared.
 struct PyPrepared {
-  Prepared prepared;
-  std::weak_ptr<const Buffer> buffer;  // of the local segment
+  std::shared_ptr<Prepared> list;
+  std::weak_ptr<Segment> segment;      // the local one
+  std::weak_ptr<const Buffer> buffer;  // of the segment
 
   void check() const {
     if (const auto held = buffer.lock()) held->check();
   }
+
+  ~PyPrepared() { let_go(list, segment.expired()); }
 };
 
 /// weft._Waker. Engines' threads keep what it holds, and never the object.
@@ -87,9 +103,30 @@ struct PyWaker {
 /// weft.Transfer.
 struct PyTransfer {
   std::shared_ptr<Transfer> transfer;
+  std::weak_ptr<Segment> segment;  // the local one
   std::shared_ptr<Completion> completion;
   Nanoseconds default_timeout{};
   std::uint64_t bytes = 0;
+
+  ~PyTransfer() { let_go(transfer, segment.expired()); }
 };
+
+/// `_watch` and `_unwatch` of what ends, for _aio.py.
+template <typename Ends, typename CompletionOf>
+void bind_end(nanobind::class_<Ends>& bound, CompletionOf completion_of) {
+  bound
+      .def(
+          "_watch",
+          [completion_of](const Ends& self, const PyWaker& waker, std::uint64_t number) {
+            return completion_of(self).watch(waker.waker, number);
+          },
+          nanobind::arg("waker"), nanobind::arg("number"))
+      .def(
+          "_unwatch",
+          [completion_of](const Ends& self, const PyWaker& waker, std::uint64_t number) {
+            completion_of(self).unwatch(waker.waker, number);
+          },
+          nanobind::arg("waker"), nanobind::arg("number"));
+}
 
 }  // namespace weft::python

@@ -186,13 +186,8 @@ void bind_meeting(nb::module_& module) {
           "events",
           [](nb::object self) { return nb::module_::import_("weft._aio").attr("events")(self); },
           nb::sig("def events(self) -> typing.AsyncIterator[Event]"),
-          "The events, for `async for` in any asyncio loop; ends when the engine is closed.")
-      .def(
-          "_watch",
-          [](const PyEngine& self, const PyWaker& waker, std::uint64_t number) {
-            return self.closed->watch(waker.waker, number);
-          },
-          "waker"_a, "number"_a);
+          "The events, for `async for` in any asyncio loop; ends when the engine is closed.");
+  bind_end(engine, [](const PyEngine& self) -> Completion& { return *self.closed; });
 }
 
 }  // namespace weft::python

@@ -52,25 +52,26 @@ PyPrepared prepare_list(PyEngine& self, const PySegment& local, const Remote& re
     const Unlocked others_run;
     return prepare(self, local, remote, direction, list);
   }();
-  return {must(std::move(prepared)), local.buffer};
+  return {std::make_shared<Prepared>(must(std::move(prepared))), local.segment, local.buffer};
 }
 
 /// By `start(TransferOptions)`.
 template <typename Start>
-PyTransfer begin(PyEngine& self, std::uint64_t bytes, TransferOptions&& options, Start&& start) {
+PyTransfer begin(PyEngine& self, const std::weak_ptr<Segment>& local, std::uint64_t bytes,
+                 TransferOptions&& options, Start&& start) {
   auto completion = std::make_shared<Completion>();
   options.on_end = [completion](const Ended&) { completion->end(); };
   auto transfer = [&] {
     const Unlocked others_run(bytes > keeps_lock_to_carry || options.wait_for_room.has_value());
     return start(std::move(options));
   }();
-  return {std::make_shared<Transfer>(must(std::move(transfer))), std::move(completion),
+  return {std::make_shared<Transfer>(must(std::move(transfer))), local, std::move(completion),
           self.default_timeout, bytes};
 }
 
-PyTransfer begin(PyEngine& self, const Prepared& prepared,
+PyTransfer begin(PyEngine& self, const std::weak_ptr<Segment>& local, const Prepared& prepared,
                  std::optional<std::span<const std::uint32_t>> picks, TransferOptions&& options) {
-  return begin(self, prepared.bytes(), std::move(options), [&](TransferOptions&& known) {
+  return begin(self, local, prepared.bytes(), std::move(options), [&](TransferOptions&& known) {
     return picks ? self.engine->submit(prepared, *picks, std::move(known))
                  : self.engine->submit(prepared, std::move(known));
   });
@@ -119,7 +120,8 @@ void define_whole(nb::class_<PyEngine>& engine, const char* name, Direction dire
           const Unlocked others_run(list.size() > keeps_lock_for);
           return prepare(self, local, remote, direction, list);
         }();
-        return begin(self, must(std::move(prepared)), std::nullopt, std::move(options));
+        return begin(self, local.segment, must(std::move(prepared)), std::nullopt,
+                     std::move(options));
       },
       "local"_a, "remote"_a, "pieces"_a);
 }
@@ -147,7 +149,7 @@ void bind_submission(nb::module_& module) {
       "no bytes.",
       [](PyEngine& self, const PySegment& local, const Remote& remote, TransferOptions&& options) {
         local.check();
-        return begin(self, 0, std::move(options), [&](TransferOptions&& known) {
+        return begin(self, local.segment, 0, std::move(options), [&](TransferOptions&& known) {
           return self.engine->warm(*local.segment, remote, std::move(known));
         });
       },
@@ -156,11 +158,14 @@ void bind_submission(nb::module_& module) {
       engine, "submit",
       "Begins the pieces of `prepared` whose numbers are in `picks`: an array of integers (uint32 "
       "is used as it lies); None: all pieces.",
-      [](PyEngine& self, const PyPrepared& list, nb::handle picks, TransferOptions&& options) {
-        list.check();
-        if (picks.is_none()) return begin(self, list.prepared, std::nullopt, std::move(options));
+      [](PyEngine& self, const PyPrepared& prepared, nb::handle picks, TransferOptions&& options) {
+        prepared.check();
+        const auto begun = [&](std::optional<std::span<const std::uint32_t>> picked) {
+          return begin(self, prepared.segment, *prepared.list, picked, std::move(options));
+        };
+        if (picks.is_none()) return begun(std::nullopt);
         const PageNumbers numbers(picks, "picks", false);
-        return begin(self, list.prepared, numbers.get(), std::move(options));
+        return begun(numbers.get());
       },
       "prepared"_a, "picks"_a = nb::none());
 }

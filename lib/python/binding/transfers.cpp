@@ -9,6 +9,7 @@
 
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/pending.hpp"
 #include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 
@@ -34,6 +35,16 @@ void wait_quiescent(const PyTransfer& self, Seconds timeout) {
       deadline_of(timeout, self.default_timeout),
       [&](Deadline until) { return self.transfer->wait_quiescent(until); },
       !self.transfer->quiescent()));
+}
+
+PendingWait begin_quiescing(const PyTransfer& self, Seconds timeout) {
+  const Deadline deadline = deadline_of(timeout, self.default_timeout);
+  return PendingWait([transfer = self.transfer, deadline](const std::atomic<bool>& wanted) {
+    return wait_while(wanted, deadline, [&](Deadline until) -> Result<void> {
+      auto waited = transfer->wait_quiescent(until);
+      return transfer->quiescent() ? Result<void>() : waited;
+    });
+  });
 }
 
 nb::bytes placed(const PyTransfer& self) {
@@ -132,28 +143,27 @@ void bind_transfers(nb::module_& module) {
   bind_enums(module);
   bind_report(module);
 
-  nb::class_<PyPrepared>(
-      module, "Prepared",
-      "A list of pieces whose ranges and rights are checked. It may be submitted "
-      "any number of times, whole or by index, from any thread.")
-      .def("__len__", [](const PyPrepared& self) { return self.prepared.size(); })
+  nb::class_<PyPrepared>(module, "Prepared",
+                         "A list of pieces whose ranges and rights are checked. It may be "
+                         "submitted any number of times, whole or by index, from any thread.")
+      .def("__len__", [](const PyPrepared& self) { return self.list->size(); })
       .def_prop_ro(
-          "bytes", [](const PyPrepared& self) { return self.prepared.bytes(); },
+          "bytes", [](const PyPrepared& self) { return self.list->bytes(); },
           "In all pieces together.")
       .def("__repr__", [](const PyPrepared& self) {
-        return fmt::format("<weft.Prepared: {} pieces, {} bytes>", self.prepared.size(),
-                           self.prepared.bytes());
+        return fmt::format("<weft.Prepared: {} pieces, {} bytes>", self.list->size(),
+                           self.list->bytes());
       });
 
-  nb::class_<PyTransfer>(
+  bind_pending<PendingWait>(module, "_PendingWait");
+  nb::class_<PyTransfer> transfer(
       module, "Transfer", nb::is_weak_referenceable(),
       "Pieces on their way in one direction.\n\n"
-      "`await transfer` waits for the end in any asyncio loop, and raises as wait() does. If the "
-      "task is cancelled meanwhile, the transfer is cancelled, and nothing touches the local "
-      "memory "
-      "any more when CancelledError leaves. To drop the object neither waits nor cancels: the "
-      "memory stays alive for it.")
-      .def_prop_ro("state", [](const PyTransfer& self) { return self.transfer->state(); })
+      "`await transfer` waits for the end in any asyncio loop, and raises as wait() does. A task "
+      "that is cancelled, by a timeout too, goes on at once, and its transfer is cancelled: look "
+      "at `quiescent` before the memory is used again. To drop the object neither waits nor "
+      "cancels: the memory stays alive for it.");
+  transfer.def_prop_ro("state", [](const PyTransfer& self) { return self.transfer->state(); })
       .def_prop_ro(
           "quiescent", [](const PyTransfer& self) { return self.transfer->quiescent(); },
           "Nothing touches the local memory for it any more. One that has ended may still "
@@ -166,6 +176,19 @@ void bind_transfers(nb::module_& module) {
       .def("wait_quiescent", &wait_quiescent, "timeout"_a = nb::none(),
            "As wait(), then until quiescent. timeout: seconds; None: the engine's "
            "default_timeout.")
+      .def(
+          "quiescent_async",
+          [](nb::object self, Seconds timeout) {
+            auto pending = begin_quiescing(nb::cast<const PyTransfer&>(self), timeout);
+            return nb::module_::import_("weft._aio").attr("arrival")(std::move(pending));
+          },
+          "timeout"_a = nb::none(),
+          nb::sig("def quiescent_async(self, timeout: float | None = None) -> "
+                  "typing.Coroutine[typing.Any, typing.Any, None]"),
+          "Waits until quiescent, however the transfer ended, in any asyncio loop. Cancels "
+          "nothing.\n\n"
+          "timeout: seconds; None: the engine's default_timeout. Raises TimedOut if it passes "
+          "first: then the memory is still in use.")
       .def(
           "cancel", [](const PyTransfer& self) { self.transfer->cancel(); },
           "Asks for an early end. Pieces that are not posted stay so, posted ones drain. Never "
@@ -182,16 +205,11 @@ void bind_transfers(nb::module_& module) {
             return nb::module_::import_("weft._aio").attr("transfer")(self).attr("__await__")();
           },
           nb::sig("def __await__(self) -> typing.Generator[typing.Any, None, None]"))
-      .def(
-          "_watch",
-          [](const PyTransfer& self, const PyWaker& waker, std::uint64_t number) {
-            return self.completion->watch(waker.waker, number);
-          },
-          "waker"_a, "number"_a)
       .def("__repr__", [](const PyTransfer& self) {
         return fmt::format("<weft.Transfer: {}, {} bytes>", to_string(self.transfer->state()),
                            self.bytes);
       });
+  bind_end(transfer, [](const PyTransfer& self) -> Completion& { return *self.completion; });
 }
 
 }  // namespace weft::python

@@ -5,17 +5,15 @@
 
 #include <atomic>
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <utility>
 #include <vector>
 #include <weft/weights.hpp>
 
-#include "base/sync.hpp"
 #include "python/binding/errors.hpp"
 #include "python/binding/objects.hpp"
+#include "python/binding/pending.hpp"
 #include "python/binding/text.hpp"
 #include "python/binding/waiting.hpp"
 #include "python/binding/weights.hpp"
@@ -75,59 +73,7 @@ struct PyGroup {
 using PyPublisher = PyGroup<weights::Publisher>;
 using PySubscriber = PyGroup<weights::Subscriber>;
 
-/// A call that waits on a thread of its own, for event loops. `call` gets a flag that says whether
-/// its result is still wanted.
-template <typename Made>
-class Pending {
- public:
-  using Call = std::function<Result<Made>(const std::atomic<bool>& wanted)>;
-
-  explicit Pending(Call call) {
-    std::thread([state = state_, call = std::move(call)]() mutable {
-      auto made = call(state->wanted);
-      call = nullptr;  // What it keeps is gone before anybody hears of the end.
-      {
-        const core::Lock lock(state->mutex);
-        state->made = std::move(made);
-      }
-      state->completion.end();
-    }).detach();
-  }
-  Pending(Pending&&) noexcept = default;
-  Pending& operator=(Pending&&) noexcept = default;
-  ~Pending() {
-    if (state_) state_->wanted = false;
-  }
-
-  bool watch(const PyWaker& waker, std::uint64_t number) const {
-    return state_->completion.watch(waker.waker, number);
-  }
-  /// After the end.
-  Made take() const {
-    const core::Lock lock(state_->mutex);
-    return must(std::move(*state_->made));
-  }
-
- private:
-  struct State {
-    std::atomic<bool> wanted{true};
-    Completion completion;
-    core::Mutex mutex;
-    std::optional<Result<Made>> made WEFT_GUARDED_BY(mutex);
-  };
-  std::shared_ptr<State> state_ = std::make_shared<State>();
-};
-
 using PendingStep = Pending<weights::Published>;
-using PendingWait = Pending<void>;
-
-template <typename Call>
-void bind_pending(nb::module_& module, const char* name) {
-  nb::class_<Call>(module, name)
-      .def("_watch", &Call::watch, "waker"_a, "number"_a)
-      .def(
-          "wait", [](const Call& self, Seconds) { return self.take(); }, "timeout"_a = nb::none());
-}
 
 using SegmentList = std::vector<nb::typed<nb::object, PySegment>>;
 
@@ -306,17 +252,12 @@ void wait(const PySubscriber& self, std::uint64_t step, Seconds timeout) {
 PendingWait begin_waiting(const PySubscriber& self, std::uint64_t step, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
   return PendingWait([group = self.get(), step, deadline](const std::atomic<bool>& wanted) {
-    for (;;) {
-      const Deadline soon = Deadline::in(slice);
-      const bool last = deadline.when() <= soon.when();
-      auto waited = group->member.wait(step, last ? deadline : soon);
-      if (waited || waited.error().code() != Code::timed_out || last || !wanted) return waited;
-    }
+    return wait_while(wanted, deadline,
+                      [&](Deadline until) { return group->member.wait(step, until); });
   });
 }
 
 void bind_subscriber(nb::module_& module) {
-  bind_pending<PendingWait>(module, "_PendingWait");
   nb::class_<PySubscriber>(
       module, "Subscriber", nb::is_weak_referenceable(),
       "One inference rank. As a context manager it leaves the group at the end.\n\n"

@@ -46,7 +46,9 @@ Rules that hold everywhere:
   be awaited; Engine.fileno() serves any other event loop.
 - The memory of a segment stays alive until nothing can touch it any more, also if the program
   forgets it. Segment.close() and Grant.revoke() return when that is proven, or raise Quarantined.
-- A transfer that has ended may still have operations in a NIC: Transfer.quiescent.
+- A task that is cancelled while it awaits goes on at once, and its transfer is cancelled.
+- A transfer that has ended, or is being cancelled, may still have operations in a NIC, so that its
+  memory must not be reused: Transfer.quiescent.
 - After fork() the child opens engines of its own; what it inherited raises Forked.
 """
 

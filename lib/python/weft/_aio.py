@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import os
-import threading
 import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Protocol, TypeVar
@@ -20,6 +19,8 @@ _Made = TypeVar("_Made", covariant=True)
 class _Ends(Protocol):
     def _watch(self, waker: _Waker, number: int) -> bool: ...
 
+    def _unwatch(self, waker: _Waker, number: int) -> None: ...
+
 
 class _Arrives(_Ends, Protocol[_Made]):
     def wait(self, timeout: float | None = None) -> _Made: ...
@@ -28,11 +29,10 @@ class _Arrives(_Ends, Protocol[_Made]):
 class _Wakeups:
     """Of one loop: a descriptor by which engines' threads tell it what has ended."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self) -> None:
         self.waker = _Waker()
         self.waiting: dict[int, asyncio.Future[None]] = {}
         self.numbers = itertools.count()
-        loop.add_reader(self.waker.fileno(), self.wake)
 
     def wake(self) -> None:
         for number in self.waker.take():
@@ -41,67 +41,58 @@ class _Wakeups:
                 future.set_result(None)
 
 
-_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Wakeups] = (
+# A loop owns its wakeups, as one of its readers: they go when it is closed.
+_of_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_Wakeups]] = (
     weakref.WeakKeyDictionary()
 )
 
 
-async def _ended(thing: _Ends) -> None:
-    loop = asyncio.get_running_loop()
-    wakeups = _of_loop.get(loop)
+def _wakeups_of(loop: asyncio.AbstractEventLoop) -> _Wakeups:
+    known = _of_loop.get(loop)
+    wakeups = known() if known is not None else None
     if wakeups is None:
-        wakeups = _of_loop[loop] = _Wakeups(loop)
+        wakeups = _Wakeups()
+        loop.add_reader(wakeups.waker.fileno(), wakeups.wake)
+        _of_loop[loop] = weakref.ref(wakeups)
+    return wakeups
+
+
+@contextlib.contextmanager
+def _end_of(thing: _Ends) -> Iterator[asyncio.Future[None]]:
+    """A future that is done once it has ended."""
+    loop = asyncio.get_running_loop()
+    wakeups = _wakeups_of(loop)
     number = next(wakeups.numbers)
     future = wakeups.waiting[number] = loop.create_future()
     try:
-        if thing._watch(wakeups.waker, number):
-            await future
+        if not thing._watch(wakeups.waker, number):
+            future.set_result(None)
+        yield future
     finally:
+        thing._unwatch(wakeups.waker, number)
         del wakeups.waiting[number]
-
-
-async def _quiescent(transfer: Transfer) -> None:
-    """Also if the task is cancelled again meanwhile: the memory must not be touched any more."""
-    loop = asyncio.get_running_loop()
-    done = loop.create_future()
-
-    def finish() -> None:
-        if not done.done():
-            done.set_result(None)
-
-    def wait() -> None:
-        try:
-            transfer.wait_quiescent(timeout=float("inf"))
-        except Error:
-            pass  # Its end, which is not what is waited for.
-        try:
-            loop.call_soon_threadsafe(finish)
-        except RuntimeError:
-            pass  # The loop was closed.
-
-    threading.Thread(target=wait, name="weft-quiescent", daemon=True).start()
-    while not done.done():
-        try:
-            await asyncio.shield(done)
-        except asyncio.CancelledError:
-            pass
 
 
 async def transfer(transfer: Transfer) -> None:
     """await transfer."""
     try:
-        await _ended(transfer)
-    except asyncio.CancelledError:
+        with _end_of(transfer) as ended:
+            await ended
+        transfer.wait()  # It has ended, but for the last steps of the thread that told so.
+    except (asyncio.CancelledError, Error) as error:
         transfer.cancel()
         if not transfer.quiescent:
-            await _quiescent(transfer)
+            error.add_note(
+                "weft: the transfer's memory is still in use. quiescent_async() waits until it is "
+                "not; Segment.close() raises Quarantined until then."
+            )
         raise
-    transfer.wait()  # It has ended, but for the last steps of the thread that told so.
 
 
 async def arrival(arrival: _Arrives[_Made]) -> _Made:
     """await expectation, await receive."""
-    await _ended(arrival)
+    with _end_of(arrival) as ended:
+        await ended
     return arrival.wait()  # It is there, but for the last steps of the thread that told so.
 
 
@@ -116,8 +107,8 @@ def _readable(descriptor: int) -> Iterator[asyncio.Future[None]]:
     try:
         yield future
     finally:
-        loop.remove_reader(own)
-        future.cancel()
+        if not loop.is_closed():
+            loop.remove_reader(own)
         os.close(own)
 
 
@@ -139,14 +130,11 @@ async def accept(engine: Engine, timeout: float) -> Peer:
 
 async def events(engine: Engine) -> AsyncIterator[Event]:
     """Engine.events(). Several iterators share the events of an engine."""
-    closed = asyncio.ensure_future(_ended(engine))
-    try:
+    with _end_of(engine) as closed:
         while True:
-            for event in engine.poll():
-                yield event
+            while event := engine.poll(1):  # What is not wanted any more stays in the queue.
+                yield event[0]
             if closed.done():
                 return
             with _readable(engine.fileno()) as queued:
                 await asyncio.wait({queued, closed}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        closed.cancel()

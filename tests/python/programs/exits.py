@@ -1,6 +1,7 @@
 """Ends with everything left open, in one of several ways: WAY."""
 
 import asyncio
+import atexit
 import gc
 import os
 import sys
@@ -8,9 +9,21 @@ import threading
 
 import numpy
 
-import weft
-
 way = sys.argv[1]
+
+
+def join() -> None:
+    """A server's shutdown. Registered before weft is imported, it runs behind weft's own."""
+    for each in waiting:
+        each.join()
+        print("joined", flush=True)
+
+
+if way == "joined":
+    atexit.register(join)
+
+import weft  # noqa: E402
+
 b = weft.Engine(providers=["tcp"])
 a = weft.Engine(providers=["tcp"], listen="")
 peer = a.connect(b.address)
@@ -67,6 +80,21 @@ if way == "open":
     pass
 elif way == "threads":
     in_threads(8)
+elif way == "joined":
+    inside = threading.Event()
+
+    def accept() -> None:
+        inside.set()
+        try:
+            b.accept(2)
+        except weft.TimedOut:
+            pass
+
+    for _ in range(2):
+        inside.clear()
+        waiting.append(threading.Thread(target=accept, daemon=True))
+        waiting[-1].start()
+        inside.wait()
 elif way == "asyncio":
     asyncio.run(pending())
 elif way == "loop":

@@ -1,7 +1,7 @@
 """The same hand-over in one asyncio program for each side, all requests at once.
 
-Transfers and expectations are awaited like anything else; a task that is cancelled cancels its
-transfer, and goes on only when nothing touches the memory any more.
+Transfers and expectations are awaited like anything else. A task that is cancelled cancels its
+transfer and goes on at once, so the pages of a transfer that failed are not released here.
 """
 
 from __future__ import annotations
