@@ -105,7 +105,7 @@ abi::Status Backend::registerMem(const abi::BlobDescriptor& memory, const abi::M
                                  abi::Metadata*& out) {
   constexpr auto what = "memory was not registered";
   return guarded(what, [&] {
-    auto registration = Registration::make(*engine_, memory, type);
+    auto registration = Registration::make(*engine_, file_numbers_, memory, type);
     if (!registration) return refuse(what, registration.error());
     out = registration->release();
     return abi::Status::success;
@@ -225,6 +225,18 @@ abi::Status Backend::loadRemoteMD(const abi::BlobDescriptor& memory, const abi::
 abi::Status Backend::loadLocalMD(abi::Metadata* in, abi::Metadata*& out) {
   return guarded("this agent's memory can't be used by itself", [&] {
     out = new OwnMemory(*static_cast<Registration*>(in));
+    return abi::Status::success;
+  });
+}
+
+abi::Status Backend::queryMem(const abi::BlobList& asked,
+                              std::vector<std::optional<abi::Parameters>>& found) const {
+  constexpr auto what = "memory was not looked up";
+  return guarded(what, [&] {
+    if (!is_file(asked.type))
+      return refuse(what, Error(Code::unsupported, "only files can be looked up, by their paths"));
+    found.clear();
+    for (const abi::BlobDescriptor& each : asked.list) found.push_back(look_up_file(each.blob));
     return abi::Status::success;
   });
 }

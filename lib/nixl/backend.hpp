@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 #include <weft/engine.hpp>
@@ -56,6 +57,9 @@ class Backend final : public abi::BackendEngine {
                            const std::string& agent, abi::Metadata*& out) override;
   abi::Status loadLocalMD(abi::Metadata* in, abi::Metadata*& out) override;
 
+  abi::Status queryMem(const abi::BlobList& asked,
+                       std::vector<std::optional<abi::Parameters>>& found) const override;
+
   abi::Status getNotifs(abi::Notifications& arrived) override;
   abi::Status genNotif(const std::string& agent, const std::string& bytes) const override;
 
@@ -67,6 +71,7 @@ class Backend final : public abi::BackendEngine {
   const std::shared_ptr<Engine> engine_;
   Cutter cutter_;
   const Config config_;
+  FileNumbers file_numbers_;
   mutable Agents agents_;
   Inbox inbox_;
   mutable Loopback loopback_;

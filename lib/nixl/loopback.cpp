@@ -54,9 +54,7 @@ Result<const Segment*> Loopback::local(Registration& registration) {
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& segment = known_[&registration].segment;
   if (!segment) {
-    const auto memory = memory_of(registration.memory(), registration.type());
-    if (!memory) return fail(memory.error());
-    auto added = engine_->add(*memory);
+    auto added = engine_->add(registration.of().memory);
     if (!added) return fail(std::move(added.error()));
     segment = std::move(*added);
   }

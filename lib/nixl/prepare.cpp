@@ -37,7 +37,7 @@ struct KeyHash {
 /// Where the memory of a remote descriptor begins, in its owner's process.
 std::uintptr_t base_of(const abi::Metadata& remote) {
   if (const auto* own = dynamic_cast<const OwnMemory*>(&remote))
-    return own->registration().memory().address;
+    return own->registration().of().address;
   return static_cast<const RemoteMemory&>(remote).base();
 }
 
@@ -46,7 +46,7 @@ class Batches {
  public:
   void add(const abi::MetaDescriptor& local, const abi::MetaDescriptor& remote) {
     Batch& batch = batch_of({local.metadata, remote.metadata});
-    batch.pieces.push_back({local.address - batch.local->memory().address,
+    batch.pieces.push_back({local.address - batch.local->of().address,
                             remote.address - bases_.at(remote.metadata), local.bytes});
   }
   std::vector<Batch>& all() { return batches_; }
@@ -117,8 +117,8 @@ bool drive_does(const Batch& batch) {
   if (own == nullptr) return false;
   const auto kind_of = [](const Registration& of) { return of.segment()->place().kind; };
   const MemoryKind here = kind_of(*batch.local), there = kind_of(own->registration());
-  return (here == MemoryKind::file && there == MemoryKind::host) ||
-         (here == MemoryKind::host && there == MemoryKind::file);
+  return (weft::is_file(here) && there == MemoryKind::host) ||
+         (here == MemoryKind::host && weft::is_file(there));
 }
 
 Result<void> check(const Registration& to, const Batch& batch, std::uint64_t there) {
@@ -127,7 +127,7 @@ Result<void> check(const Registration& to, const Batch& batch, std::uint64_t the
     return length <= bytes && offset <= bytes - length;
   };
   for (const Pair& each : batch.pieces)
-    if (!within(each.local, each.length, batch.local->memory().bytes) ||
+    if (!within(each.local, each.length, batch.local->of().bytes) ||
         !within(each.remote, each.length, there))
       return fail(Code::invalid_argument, "a descriptor leaves its registration");
   return {};
@@ -137,7 +137,7 @@ Result<FileBatch> file_batch_of(Batch batch, Direction direction) {
   const Registration& here = *batch.local;
   const auto& there = static_cast<const OwnMemory*>(batch.remote)->registration();
   const bool reads = direction == Direction::read;
-  if (auto allowed = check(reads ? here : there, batch, there.memory().bytes); !allowed)
+  if (auto allowed = check(reads ? here : there, batch, there.of().bytes); !allowed)
     return fail(std::move(allowed.error()));
   if (reads) return FileBatch{here.segment(), there.segment(), std::move(batch.pieces)};
   for (Pair& each : batch.pieces) std::swap(each.local, each.remote);

@@ -1,13 +1,11 @@
 #include "nixl/registration.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 
-#include <limits>
+#include <algorithm>
 #include <memory>
 #include <span>
 
-#include "base/descriptor.hpp"
 #include "base/sync.hpp"
 
 namespace weft::nixl {
@@ -22,52 +20,47 @@ Result<void> check_kind(const Segment& segment, abi::MemoryType type) {
               "the memory is registered as a GPU's (VRAM), and no GPU's driver knows it");
 }
 
-bool is_file(abi::MemoryType type) {
-  return type == abi::MemoryType::file || type == abi::MemoryType::block;
+Result<Registered> open_registered(FileNumbers& numbers, const abi::BlobDescriptor& memory,
+                                   abi::MemoryType type) {
+  auto file = open_file(memory, type);
+  if (!file) return fail(std::move(file.error()));
+  auto number = numbers.claim(type, memory.device, file->id);
+  if (!number) return fail(std::move(number.error()));
+  const int fd = file->descriptor.get();
+  return Registered{memory, Memory::file(fd, memory.address, memory.bytes, file->options),
+                    std::move(*file), std::move(*number)};
 }
 
-/// Programs write at the end of a file that they have just made: so it grows.
-Result<Memory> file_of(const abi::Descriptor& memory) {
-  const auto most = static_cast<std::uint64_t>(std::numeric_limits<int>::max());
-  const int fd = memory.device <= most ? static_cast<int>(memory.device) : -1;
-  if (fcntl(fd, F_GETFL) < 0)
-    return fail(Code::invalid_argument,
-                fmt::format("{} is no open descriptor: files are registered by theirs, in the "
-                            "place of the device's number",
-                            memory.device));
-  FileOptions options;
-  options.create = true;
-  return Memory::file(fd, memory.address, memory.bytes, options);
-}
-
-}  // namespace
-
-Result<Memory> memory_of(const abi::Descriptor& memory, abi::MemoryType type) {
-  if (is_file(type)) return file_of(memory);
+Result<Registered> registered(FileNumbers& numbers, const abi::BlobDescriptor& memory,
+                              abi::MemoryType type) {
+  if (memory.bytes == 0)
+    return fail(Code::invalid_argument, "a registration of 0 bytes: nothing could be transferred");
+  if (is_file(type)) return open_registered(numbers, memory, type);
   if (type != abi::MemoryType::dram && type != abi::MemoryType::vram)
     return fail(Code::unsupported, "only DRAM, VRAM, files and block devices can be registered");
   // NIXL's addresses are numbers.
   auto* address = reinterpret_cast<void*>(memory.address);  // NOLINT(performance-no-int-to-ptr)
-  return Memory::adopt(address, memory.bytes);
+  return Registered{memory, Memory::adopt(address, memory.bytes), {}, {}};
 }
 
-Result<std::unique_ptr<Registration>> Registration::make(Engine& engine,
-                                                         const abi::Descriptor& memory,
+}  // namespace
+
+Result<std::unique_ptr<Registration>> Registration::make(Engine& engine, FileNumbers& numbers,
+                                                         const abi::BlobDescriptor& memory,
                                                          abi::MemoryType type) {
-  const auto described = memory_of(memory, type);
-  if (!described) return fail(described.error());
-  auto segment = engine.add(*described);
+  auto of = registered(numbers, memory, type);
+  if (!of) return fail(std::move(of.error()));
+  auto segment = engine.add(of->memory);
   if (!segment) return fail(std::move(segment.error()));
   if (auto kind = check_kind(*segment, type); !kind) return fail(std::move(kind.error()));
-  const bool source =
-      is_file(type) && core::is_open_for_reading_only(static_cast<int>(memory.device));
+  const bool source = of->file && of->file->read_only();
   auto grant = segment->grant({}, source ? Rights::read : Rights::read_write);
   if (!grant) return fail(std::move(grant.error()));
-  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), memory, type,
-                                        source);
+  return std::make_unique<Registration>(std::move(*segment), std::move(*grant), std::move(*of));
 }
 
 Result<void> Registration::release(Deadline deadline) {
+  of_.number = {};  // libnixl forgets it in any case
   const auto soon = Deadline::at(std::min(deadline.when(), Deadline::in(patience).when()));
   auto released = segment_->release(soon);
   if (released || released.error().code() != Code::quarantined) return released;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
@@ -11,33 +12,35 @@
 #include "nixl/abi.hpp"
 #include "nixl/agents.hpp"
 #include "nixl/link.hpp"
+#include "nixl/named_file.hpp"
 
 namespace weft::nixl {
 
-/// What a descriptor stands for. That of a file or a block device has an offset in the place of an
-/// address, and a descriptor of the system's in that of a device's number.
-Result<Memory> memory_of(const abi::Descriptor& memory, abi::MemoryType type);
+/// What a registration is of. Of a file or a block device the address is an offset.
+struct Registered : abi::Descriptor {
+  Memory memory;
+  std::optional<NamedFile> file;  ///< That `memory` is of.
+  FileNumbers::Claim number;
+};
 
 /// Memory of this agent's: a segment, and the one grant on it that all peers and requests use.
 class Registration : public abi::Metadata {
  public:
-  static Result<std::unique_ptr<Registration>> make(Engine& engine, const abi::Descriptor& memory,
+  static Result<std::unique_ptr<Registration>> make(Engine& engine, FileNumbers& numbers,
+                                                    const abi::BlobDescriptor& memory,
                                                     abi::MemoryType type);
-  Registration(Segment segment, Grant grant, const abi::Descriptor& memory, abi::MemoryType type,
-               bool source)
+  Registration(Segment segment, Grant grant, Registered of)
       : Metadata(true),
         segment_(std::make_shared<Segment>(std::move(segment))),
         grant_(std::move(grant)),
-        memory_(memory),
-        type_(type),
-        source_(source) {}
+        of_(std::move(of)) {}
 
   /// Requests keep it, which libnixl may hold for longer than this.
   const std::shared_ptr<Segment>& segment() const noexcept { return segment_; }
-  const abi::Descriptor& memory() const noexcept { return memory_; }
-  abi::MemoryType type() const noexcept { return type_; }
+  /// What it is of, for another engine too.
+  const Registered& of() const noexcept { return of_; }
   /// It may be read and not written: a file that was opened so.
-  bool source() const noexcept { return source_; }
+  bool source() const noexcept { return of_.file && of_.file->read_only(); }
   Blob grant() const { return grant_.blob(); }
 
   /// Ends the grant and unregisters the memory, once no peer can touch it any more: a holder that
@@ -48,9 +51,7 @@ class Registration : public abi::Metadata {
  private:
   const std::shared_ptr<Segment> segment_;
   Grant grant_;
-  const abi::Descriptor memory_;
-  const abi::MemoryType type_;
-  const bool source_;
+  Registered of_;
 };
 
 /// Memory that requests name as the remote side.

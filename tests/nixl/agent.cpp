@@ -130,14 +130,40 @@ Buffer& Agent::add(std::size_t bytes, std::uint64_t seed) {
   return buffer;
 }
 
-Buffer& Agent::add_file(int fd, std::uint64_t offset, std::size_t bytes, abi::MemoryType type) {
+Buffer& Agent::add_file(const abi::BlobDescriptor& memory) {
   Buffer& buffer = buffers_.emplace_back(0);
-  buffer.file = {offset, bytes, static_cast<std::uint64_t>(fd)};
-  abi::BlobDescriptor memory;
-  static_cast<abi::Descriptor&>(memory) = *buffer.file;
-  EXPECT_EQ(backend_->registerMem(memory, type, buffer.local), Status::success);
+  buffer.file = memory;
+  EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::file, buffer.local), Status::success);
   EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
   return buffer;
+}
+
+Buffer& Agent::add_file(int fd, std::uint64_t offset, std::size_t bytes) {
+  return add_file({{offset, bytes, static_cast<std::uint64_t>(fd)}, ""});
+}
+
+Buffer& Agent::add_file(const std::string& text, std::uint64_t number, std::size_t bytes) {
+  return add_file({{0, bytes, number}, text});
+}
+
+std::pair<Status, std::string> Agent::refused(const abi::BlobDescriptor& memory,
+                                              abi::MemoryType type) {
+  abi::Metadata* metadata = nullptr;
+  testing::internal::CaptureStderr();
+  const Status status = backend_->registerMem(memory, type, metadata);
+  std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(metadata, nullptr) << memory.blob << " was taken";
+  if (metadata != nullptr) backend_->deregisterMem(metadata);
+  return {status, std::move(said)};
+}
+
+std::vector<std::optional<abi::Parameters>> Agent::look_up(const std::vector<std::string>& texts) {
+  abi::BlobList asked;
+  asked.type = abi::MemoryType::file;
+  for (const std::string& text : texts) asked.list.push_back({{}, text});
+  std::vector<std::optional<abi::Parameters>> found;
+  EXPECT_EQ(backend_->queryMem(asked, found), Status::success);
+  return found;
 }
 
 Status Agent::deregister(Buffer& buffer) {

@@ -91,8 +91,13 @@ class Agent {
   /// Registered memory, filled with the stream `seed`.
   Buffer& add(std::size_t bytes, std::uint64_t seed);
   /// `bytes` of a file from an offset on, as a file or as a block device.
-  Buffer& add_file(int fd, std::uint64_t offset, std::size_t bytes,
-                   abi::MemoryType type = abi::MemoryType::file);
+  Buffer& add_file(int fd, std::uint64_t offset, std::size_t bytes);
+  /// The same of the file that `text` names: "MODES:PATH".
+  Buffer& add_file(const std::string& text, std::uint64_t number, std::size_t bytes);
+  /// As it answers; what it wrote to standard error.
+  std::pair<Status, std::string> refused(const abi::BlobDescriptor& memory, abi::MemoryType type);
+  /// Of queryMem, for the texts of descriptors.
+  std::vector<std::optional<abi::Parameters>> look_up(const std::vector<std::string>& texts);
   Status deregister(Buffer& buffer);
   /// All that the other one has registered so far, and how it is reached.
   Status load(const Agent& other);
@@ -103,6 +108,7 @@ class Agent {
 
  private:
   friend class Handle;
+  Buffer& add_file(const abi::BlobDescriptor& memory);
   abi::Metadata* remote_metadata(const Agent& other, const Buffer& buffer) const;
   Status load_memory(const Agent& other);
 

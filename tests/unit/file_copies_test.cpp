@@ -1,6 +1,7 @@
 // Copies between files and memory by real channels, and what goes wrong with files.
 #include "engine/file_copies.hpp"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -10,6 +11,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/descriptor.hpp"
 #include "device/file/io_channel.hpp"
 #include "file_segments.hpp"
 #include "files.hpp"
@@ -95,6 +97,28 @@ TEST_P(FileCopies, EveryByteDurably) {
   FileOptions options;
   options.durable = true;
   expect_copies(path, options);
+}
+
+TEST_P(FileCopies, AFileOfADescriptorGrowsAsItIsWritten) {
+  FileOptions options;
+  options.create = true;
+  const Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const auto code_of = [](const auto& result) { return result ? Code{} : result.error().code(); };
+  const SegmentPtr memory = segment_of(Memory::own(memory_bytes));
+  fill({memory->address(), memory_bytes}, 1);
+  const SegmentPtr file = segment_of(must_open(Memory::file(fd.get(), 0, memory_bytes, options)));
+  EXPECT_EQ(std::filesystem::file_size(path), 0U);
+  const Pair all[] = {{0, 0, memory_bytes}}, some[] = {{8192, 8192, 5000}};
+  EXPECT_EQ(code_of(copy_by_file(memory, file, all, soon())), Code::unavailable);
+  EXPECT_TRUE(copy_by_file(file, memory, some, soon()));
+  EXPECT_EQ(std::filesystem::file_size(path), 13'192U);
+  EXPECT_EQ(code_of(copy_by_file(memory, file, all, soon())), Code::unavailable);
+  fill({memory->address(), memory_bytes}, 1);
+  EXPECT_TRUE(copy_by_file(file, memory, all, soon()));
+  EXPECT_TRUE(same_bytes(contents_of(path), pattern(memory_bytes, 1)));
+  options.read_only = true;
+  EXPECT_EQ(code_of(OpenFile::open(Memory::file(fd.get(), 1, memory_bytes, options))),
+            Code::invalid_argument);
 }
 
 TEST_P(FileCopies, EveryByteOnATmpfsAndNoMoreThanItHolds) {

@@ -156,10 +156,11 @@ Result<void> OpenFile::check_size(const Memory& memory) {
                                                       size_, offset_, path_, length));
   }
   disk_ = &Disk::of(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev);
-  return open_sums(memory, length).and_then([&] { return grow(length); });
+  const bool by_path = !memory.path().empty();
+  return open_sums(memory, length).and_then([&] { return by_path ? grow(length) : Result<void>(); });
 }
 
-/// From so many bytes.
+/// From so many bytes. That of a descriptor grows as it is written.
 Result<void> OpenFile::grow(std::uint64_t length) {
   if (offset_ + size_ <= length) return {};
   if (ftruncate(buffered_.get(), static_cast<off_t>(offset_ + size_)) == 0) return {};
