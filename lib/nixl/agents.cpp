@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/sync.hpp"
 
@@ -14,75 +15,61 @@ bool is_loopback(const std::string& address) {
 }
 
 Result<void> check_reachable(const Connection& connection) {
-  if (!is_loopback(connection.address) || connection.host == this_host()) return {};
+  if (!is_loopback(connection.address)) return {};
+  const bool one_host = connection.host == this_host();
+  const bool known = !connection.network.empty() && !this_network().empty();
+  if (one_host && (!known || connection.network == this_network())) return {};
   return fail(Code::unavailable,
-              fmt::format("the engine of another machine listens at {}, which only that machine "
-                          "reaches; set WEFT_LISTEN there (0.0.0.0:0 with WEFT_ADVERTISE, or "
-                          "HOST:0), and WEFT_SECRET_FILE on all",
-                          connection.address));
+              fmt::format("the engine of another {} listens at {}, which only that one reaches; set "
+                          "WEFT_LISTEN there (0.0.0.0:0 with WEFT_ADVERTISE, or HOST:0), and "
+                          "WEFT_SECRET_FILE on all",
+                          one_host ? "container of this machine" : "machine", connection.address));
+}
+
+Error unknown(const std::string& agent) {
+  return Error(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
 }
 
 }  // namespace
 
-Result<LinkPtr> Agents::meet(const std::string& agent, const Connection& connection,
-                             Deadline deadline) {
-  if (auto reachable = check_reachable(connection); !reachable)
-    return fail(std::move(reachable.error()));
-  const auto peer = engine_.connect(connection.address, deadline);
-  if (!peer) return fail(peer.error());
-  if (peer->name() != connection.engine)
-    return fail(Error(Code::stale, fmt::format("{} answers at {} in place of {}: the metadata is "
-                                               "of an earlier life",
-                                               peer->name(), connection.address, connection.engine))
-                    .with_peer(connection.engine));
-  return std::make_shared<Link>(engine_, cutter_, *peer, agent,
-                                std::min<std::size_t>(signal_bytes_, connection.max_message));
+Result<void> Agents::meet(const std::string& agent, Agent& known) {
+  if (known.link && known.link->usable()) return {};
+  auto link =
+      Link::meet(side_, agent, known.connection,
+                 std::min<std::size_t>(signal_bytes_, known.connection.max_message));
+  if (!link) return fail(std::move(link.error()));
+  known.link = std::move(*link);
+  return {};
 }
 
 Result<void> Agents::load(const std::string& agent, const std::string& info) {
   auto connection = decode_connection(info);
   if (!connection) return fail(std::move(connection.error()));
-  {
-    const core::Lock lock(mutex_);
-    agents_[agent] = {std::move(*connection), nullptr};
-  }
-  return connect(agent);
+  if (auto reachable = check_reachable(*connection); !reachable) return reachable;
+  const core::Lock lock(mutex_);
+  Agent& known = agents_[agent];
+  if (known.connection != *connection) known = {std::move(*connection), nullptr};
+  return meet(agent, known);
 }
 
 Result<void> Agents::connect(const std::string& agent) {
-  return connect(agent, Deadline::in(meeting_time));
+  const core::Lock lock(mutex_);
+  const auto known = agents_.find(agent);
+  if (known == agents_.end()) return fail(unknown(agent));
+  return meet(agent, known->second);
 }
 
 Result<LinkPtr> Agents::meet_again(const std::string& agent) {
   // It was disconnected meanwhile: leave it so.
   if (auto known = find(agent); !known) return known;
-  if (auto met = connect(agent, Deadline::in(std::chrono::seconds(1))); !met)
-    return fail(std::move(met.error()));
+  if (auto begun = connect(agent); !begun) return fail(std::move(begun.error()));
   return find(agent);
-}
-
-Result<void> Agents::connect(const std::string& agent, Deadline deadline) {
-  Connection connection;
-  {
-    const core::Lock lock(mutex_);
-    const auto known = agents_.find(agent);
-    if (known == agents_.end())
-      return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
-    if (known->second.link && known->second.link->peer().up()) return {};
-    connection = known->second.connection;
-  }
-  auto link = meet(agent, connection, deadline);
-  if (!link) return fail(std::move(link.error()));
-  const core::Lock lock(mutex_);
-  agents_[agent] = {std::move(connection), std::move(*link)};
-  return {};
 }
 
 Result<void> Agents::disconnect(const std::string& agent) {
   const core::Lock lock(mutex_);
   const auto known = agents_.find(agent);
-  if (known == agents_.end())
-    return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
+  if (known == agents_.end()) return fail(unknown(agent));
   known->second.link = nullptr;
   return {};
 }
@@ -92,6 +79,11 @@ Result<LinkPtr> Agents::find(const std::string& agent) const {
   const auto known = agents_.find(agent);
   if (known != agents_.end() && known->second.link) return known->second.link;
   return fail(Code::not_found, fmt::format("agent '{}' is not connected", agent));
+}
+
+void Agents::close(Deadline deadline) {
+  side_.threads->close();
+  std::ignore = side_.threads->wait_idle(deadline);
 }
 
 }  // namespace weft::nixl

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <string>
-#include <weft/engine.hpp>
 
 #include "base/sync.hpp"
 #include "nixl/connection.hpp"
@@ -11,35 +10,37 @@
 
 namespace weft::nixl {
 
-/// From any thread.
+/// From any thread. No call waits: what is met is met behind it (Link).
 class Agents {
  public:
   /// `signal_bytes`: the most that this engine sends in a signal.
-  Agents(Engine& engine, Cutter& cutter, std::size_t signal_bytes)
-      : engine_(engine), cutter_(cutter), signal_bytes_(signal_bytes) {}
+  Agents(Link::Side side, std::size_t signal_bytes)
+      : side_(std::move(side)), signal_bytes_(signal_bytes) {}
 
-  /// Keeps how the agent is reached, in place of what was told of it before, and connects.
+  /// Keeps how the agent is reached, in place of what was told of it before, and meets it, unless
+  /// it is up or being met. Fails for what can't be one, and for an address that only the agent's
+  /// own machine reaches.
   Result<void> load(const std::string& agent, const std::string& info);
-  /// Meets the agent again, unless it is up. Waits, for 10 s at most.
+  /// Meets the agent again, unless it is up or being met.
   Result<void> connect(const std::string& agent);
-  /// The same for one that is loaded and went down, in a second at most: its user waits.
+  /// The same for one that was loaded and not disconnected since.
   Result<LinkPtr> meet_again(const std::string& agent);
   /// Stops using the agent's metadata. The engines stay connected, for the other
   /// side may have transfers of its own under way: that agent's metadata of this one still holds.
   Result<void> disconnect(const std::string& agent);
   /// `not_found` if nothing was loaded of it, or it was disconnected.
   Result<LinkPtr> find(const std::string& agent) const;
+  /// The engine was closed: lets the threads of the links end.
+  void close(Deadline deadline);
 
  private:
   struct Agent {
     Connection connection;
     LinkPtr link;
   };
-  Result<LinkPtr> meet(const std::string& agent, const Connection& connection, Deadline deadline);
-  Result<void> connect(const std::string& agent, Deadline deadline);
+  Result<void> meet(const std::string& agent, Agent& known) WEFT_REQUIRES(mutex_);
 
-  Engine& engine_;
-  Cutter& cutter_;
+  const Link::Side side_;
   const std::size_t signal_bytes_;
   mutable core::Mutex mutex_;
   std::map<std::string, Agent> agents_ WEFT_GUARDED_BY(mutex_);

@@ -13,6 +13,7 @@
 #include "base/sync.hpp"
 #include "nixl/options.hpp"
 #include "nixl/prepare.hpp"
+#include "nixl/remote_memory.hpp"
 #include "nixl/status.hpp"
 
 namespace weft::nixl {
@@ -41,10 +42,6 @@ abi::Status status_of(const char* what, const Result<void>& result) {
 
 std::string text_of(const Blob& blob) {
   return std::string(reinterpret_cast<const char*>(blob.data()), blob.size());
-}
-
-Bytes bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
 }
 
 /// A server has no other way to see which network it is on.
@@ -86,14 +83,15 @@ Result<std::unique_ptr<Backend>> Backend::open(const abi::InitParameters& init,
 Backend::Backend(const abi::InitParameters& init, Engine engine)
     : BackendEngine(init),
       engine_(std::make_shared<Engine>(std::move(engine))),
-      cutter_(engine_),
       config_(config_of(*engine_)),
-      agents_(*engine_, cutter_, config_.max_message),
+      agents_({engine_, Cutter(engine_), config_.default_timeout}, config_.max_message),
       inbox_(*engine_),
       loopback_(*engine_, init.agent) {}
 
 Backend::~Backend() {
-  std::ignore = engine_->close(Deadline::in(closing_time));
+  const auto deadline = Deadline::in(closing_time);
+  std::ignore = engine_->close(deadline);
+  agents_.close(deadline);
 }
 
 abi::MemoryTypes Backend::memory_types() {
@@ -151,7 +149,7 @@ abi::Status Backend::prepXfer(const abi::Operation& operation, const abi::MetaLi
   return guarded(what, [&] {
     auto request = prepare(operation, local, remote, agents_, loopback_);
     if (!request) return refuse(what, request.error());
-    handle = request->release();
+    handle = new Handle(std::move(*request));
     return abi::Status::success;
   });
 }
@@ -161,7 +159,7 @@ abi::Status Backend::postXfer(const abi::Operation&, const abi::MetaList&, const
                               const abi::RequestOptions* options) const {
   constexpr auto what = "a transfer was not posted";
   return guarded(what, [&] {
-    auto& request = static_cast<Request&>(*handle);
+    Request& request = *static_cast<Handle&>(*handle).request;
     if (options == nullptr || !options->notifies) return request.post(nullptr);
     const auto link = request.link();
     if (!link) return refuse(what, link.error());
@@ -173,17 +171,17 @@ abi::Status Backend::postXfer(const abi::Operation&, const abi::MetaList&, const
 
 abi::Status Backend::checkXfer(abi::RequestHandle* handle) const {
   return guarded("a transfer was not checked",
-                 [&] { return static_cast<Request*>(handle)->check(); });
+                 [&] { return static_cast<Handle*>(handle)->request->check(); });
 }
 
 abi::Status Backend::releaseReqH(abi::RequestHandle* handle) const {
   return guarded("a transfer was not released", [&] {
-    std::unique_ptr<Request> request(static_cast<Request*>(handle));
-    const abi::Status status = request->release();
-    if (status == abi::Status::repost_active) std::ignore = request.release();
+    std::unique_ptr<Handle> known(static_cast<Handle*>(handle));
+    const abi::Status status = known->request->release();
+    if (status == abi::Status::repost_active) std::ignore = known.release();
     if (status == abi::Status::backend) {
       const core::Lock lock(kept_mutex_);
-      kept_requests_.push_back(std::move(request));
+      kept_requests_.push_back(known->request);
     }
     return status;
   });
@@ -199,7 +197,7 @@ abi::Status Backend::getPublicData(const abi::Metadata* metadata, std::string& b
 abi::Status Backend::getConnInfo(std::string& info) const {
   return guarded("no connection info", [&] {
     info = encode({engine_->name(), engine_->address(), this_host(),
-                   static_cast<std::uint32_t>(config_.max_message)});
+                   static_cast<std::uint32_t>(config_.max_message), this_network()});
     return abi::Status::success;
   });
 }
@@ -213,11 +211,11 @@ abi::Status Backend::loadRemoteMD(const abi::BlobDescriptor& memory, const abi::
                                   const std::string& agent, abi::Metadata*& out) {
   constexpr auto what = "an agent's memory can't be used";
   return guarded(what, [&] {
-    auto link = agents_.find(agent);
+    const auto link = agents_.find(agent);
     if (!link) return refuse(what, link.error());
-    auto remote = engine_->import(bytes_of(memory.blob));
+    auto remote = RemoteMemory::load(*link, memory);
     if (!remote) return refuse(what, remote.error());
-    out = new RemoteMemory({std::move(*link), std::move(*remote)}, memory.blob, memory.address);
+    out = remote->release();
     return abi::Status::success;
   });
 }
@@ -255,11 +253,7 @@ abi::Status Backend::genNotif(const std::string& agent, const std::string& bytes
     if (!link) return refuse(what, link.error());
     const auto notification = outgoing(bytes, **link, 0);
     if (!notification) return refuse(what, notification.error());
-    const auto deadline = Deadline::in(longest_send);
-    for (std::size_t i = 0; i < notification->parts(); ++i)
-      if (auto sent = (*link)->send(notification->part(i), deadline); !sent)
-        return refuse(what, sent.error());
-    return abi::Status::success;
+    return status_of(what, (*link)->notify(*notification));
   });
 }
 

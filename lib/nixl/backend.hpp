@@ -69,7 +69,6 @@ class Backend final : public abi::BackendEngine {
   Result<Outgoing> outgoing(const std::string& bytes, const Link& link, std::size_t carriers) const;
 
   const std::shared_ptr<Engine> engine_;
-  Cutter cutter_;
   const Config config_;
   FileNumbers file_numbers_;
   mutable Agents agents_;
@@ -78,7 +77,7 @@ class Backend final : public abi::BackendEngine {
   mutable std::atomic<std::uint64_t> next_notification_{1};
   // Requests and registrations that libnixl has dropped and that may still touch memory.
   mutable core::Mutex kept_mutex_;
-  mutable std::vector<std::unique_ptr<Request>> kept_requests_ WEFT_GUARDED_BY(kept_mutex_);
+  mutable std::vector<std::shared_ptr<Request>> kept_requests_ WEFT_GUARDED_BY(kept_mutex_);
   std::vector<std::unique_ptr<Registration>> kept_registrations_ WEFT_GUARDED_BY(kept_mutex_);
 };
 

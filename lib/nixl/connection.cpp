@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "nixl/wire.hpp"
 
@@ -19,11 +21,17 @@ std::string this_host() {
   return id.empty() ? "unknown" : id;
 }
 
+std::string this_network() {
+  std::error_code unreadable;
+  return std::filesystem::read_symlink("/proc/self/ns/net", unreadable).string();
+}
+
 std::string encode(const Connection& connection) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(wire::CreateConnectionDirect(builder, version, connection.engine.c_str(),
                                               connection.address.c_str(), connection.host.c_str(),
-                                              connection.max_message));
+                                              connection.max_message,
+                                              connection.network.c_str()));
   return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
 }
 
@@ -34,8 +42,9 @@ Result<Connection> decode_connection(const std::string& bytes) {
     return fail(Code::protocol_mismatch,
                 fmt::format("the connection info has version {}, this plug-in reads {}",
                             verified->version(), version));
+  const auto* const network = verified->network();
   return Connection{verified->engine()->str(), verified->address()->str(), verified->host()->str(),
-                    verified->max_message()};
+                    verified->max_message(), network != nullptr ? network->str() : ""};
 }
 
 }  // namespace weft::nixl

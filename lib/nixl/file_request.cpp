@@ -4,6 +4,13 @@
 #include <tuple>
 
 namespace weft::nixl {
+namespace {
+
+// For room in the queue of messages, which is full only if this agent does not take its
+// notifications.
+constexpr auto longest_send = std::chrono::seconds(1);
+
+}  // namespace
 
 Result<void> FileRequest::begin(const Outgoing* notification) {
   copies_.clear();

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "nixl/checked_versions.hpp"
+#include "nixl/self_test.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -22,9 +23,7 @@ std::string package_of(const std::string& folder) {
 }
 
 /// A wheel's version stands in the name of a folder beside its libraries.
-std::string wheel_version(const fs::path& library) {
-  const fs::path libraries = library.parent_path();
-  const std::string package = package_of(libraries.filename().string());
+std::string wheel_version(const std::string& package, const fs::path& libraries) {
   if (package.empty()) return {};
   const std::string begin = package + "-";
   constexpr std::string_view end = ".dist-info";
@@ -45,12 +44,15 @@ LibNixl libnixl_at(const void* address) {
   if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return {};
   std::error_code failed;
   const fs::path path = fs::canonical(info.dli_fname, failed);
-  if (failed) return {info.dli_fname, {}};
-  return {path.string(), wheel_version(path)};
+  if (failed) return {info.dli_fname, {}, {}};
+  const fs::path libraries = path.parent_path();
+  const std::string package = package_of(libraries.filename().string());
+  return {path.string(), package, wheel_version(package, libraries)};
 }
 
-Result<void> check(const LibNixl& library) {
+Result<void> check(const LibNixl& library, const std::string& backend) {
   if (is_checked(library.version)) return {};
+  if (is_like_checked(library.version)) return self_test(library, backend);
   const std::string version =
       library.version.empty() ? "no wheel's, so that its version can't be told" : library.version;
   return fail(Code::protocol_mismatch,

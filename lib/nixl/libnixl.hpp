@@ -8,13 +8,15 @@ namespace weft::nixl {
 
 struct LibNixl {
   std::string path;     // of the library that an address lies in; empty where it can't be told
-  std::string version;  // of the wheel that it belongs to; empty where it belongs to none
+  std::string package;  // the wheel that it belongs to, "nixl_cu12"; empty where it belongs to none
+  std::string version;  // likewise
 };
 
 /// By an address within it, such as that of a caller.
 LibNixl libnixl_at(const void* address);
 
-/// `protocol_mismatch` for a version that was not checked.
-Result<void> check(const LibNixl& library);
+/// `protocol_mismatch` for a version that was not checked, unless it is a later release of one that
+/// was and passes the self-test (self_test.hpp), as the backend of that name.
+Result<void> check(const LibNixl& library, const std::string& backend);
 
 }  // namespace weft::nixl

@@ -2,53 +2,92 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <weft/engine.hpp>
 
+#include "base/sync.hpp"
+#include "base/use_count.hpp"
+#include "nixl/connection.hpp"
 #include "nixl/cutter.hpp"
 #include "nixl/notification.hpp"
 
 namespace weft::nixl {
 
-/// For a connection to come about, while libnixl holds its lock. Far more than a handshake takes,
-/// also beside load.
+/// For a connection to come about. Far more than a handshake takes, also beside load.
 inline constexpr auto meeting_time = std::chrono::seconds(10);
-/// For room in the queue of messages to a peer, which is full only if the peer does not take its
-/// notifications.
-inline constexpr auto longest_send = std::chrono::seconds(1);
 
-/// An engine of this process, and the peer that the other agent's engine is to it. Shared by all
-/// that was loaded of the agent.
-class Link {
+/// An engine of this process, and the peer that the other agent's engine is to it: being met, met,
+/// or not to be met. Shared by all that was loaded of the agent. No call waits for the peer: what
+/// has to is done behind the caller, in order, by a thread that the link has while there is such
+/// work. So a peer that hangs delays what concerns it, and nothing else.
+class Link : public std::enable_shared_from_this<Link> {
  public:
-  Link(Engine& engine, Cutter& cutter, Peer peer, std::string agent, std::size_t signal_bytes)
-      : engine_(engine),
-        cutter_(cutter),
-        peer_(std::move(peer)),
-        agent_(std::move(agent)),
-        signal_bytes_(signal_bytes) {}
+  struct Side {
+    std::shared_ptr<Engine> engine;
+    Cutter cutter;
+    Nanoseconds timeout;                        // of a request, and of what it needs
+    /// Of all links. Closed when there are to be no more.
+    std::shared_ptr<core::UseCount> threads = std::make_shared<core::UseCount>();
+  };
+  using Task = std::function<void()>;
 
-  Engine& engine() const noexcept { return engine_; }
-  Cutter& cutter() const noexcept { return cutter_; }
-  const Peer& peer() const noexcept { return peer_; }
+  /// Begins the meeting.
+  static Result<std::shared_ptr<Link>> meet(const Side& side, const std::string& agent,
+                                            const Connection& connection, std::size_t signal_bytes);
+  /// To a peer that was met.
+  Link(Side side, const Peer& peer, std::string agent, std::size_t signal_bytes)
+      : Link(std::move(side), std::move(agent), signal_bytes) {
+    met(peer);
+  }
+
+  Engine& engine() const noexcept { return *side_.engine; }
+  Cutter& cutter() noexcept { return side_.cutter; }
+  Nanoseconds timeout() const noexcept { return side_.timeout; }
   const std::string& agent() const noexcept { return agent_; }
   /// Most bytes that a signal may carry to it.
   std::size_t signal_bytes() const noexcept { return signal_bytes_; }
 
-  /// Sends a part of a notification. Waits for room until the deadline.
+  /// Being met, or up.
+  bool usable() const;
+  /// Null while it is being met, and if that failed.
+  const Peer* peer() const noexcept;
+  bool up() const { return peer() != nullptr && peer()->up(); }
+  /// Why it could not be met; nothing otherwise.
+  Result<void> outcome() const;
+
+  /// Runs the task once the meeting has ended, behind all that waits already.
+  Result<void> later(Task task);
+  /// Sends what there is room for, and the rest later.
+  Result<void> notify(const Outgoing& notification);
+  /// Sends a part of a notification, once the meeting has ended. Waits for room until the deadline.
   Result<void> send(const Blob& part, Deadline deadline) const;
 
   /// Writes the path of such transfers to the log, once for each direction and kinds of memory.
   void explain(const Segment& local, const Remote& remote, Direction direction);
 
  private:
-  Engine& engine_;
-  Cutter& cutter_;
-  const Peer peer_;
+  Link(Side side, std::string agent, std::size_t signal_bytes)
+      : side_(std::move(side)), agent_(std::move(agent)), signal_bytes_(signal_bytes) {}
+  enum class State : std::uint8_t { meeting, met, failed };
+  void met(const Result<Peer>& outcome);
+  Result<void> start() WEFT_REQUIRES(mutex_);
+  void work();
+  Task first();
+  bool idle() const;
+  Result<void> send_from(const Outgoing& notification, std::size_t& sent, Deadline deadline);
+
+  Side side_;
   const std::string agent_;
   const std::size_t signal_bytes_;
+  std::atomic<State> state_{State::meeting};
+  std::optional<Result<Peer>> outcome_;  // before the state says so
+  mutable core::Mutex mutex_;
+  std::deque<Task> tasks_ WEFT_GUARDED_BY(mutex_);  // the first one is under way
   std::atomic<unsigned> explained_{0};
 };
 

@@ -36,10 +36,11 @@ Result<void> Loopback::open() {
   auto engine = Engine::open(config_beside(own_));
   if (!engine) return fail(std::move(engine.error()));
   engine_ = std::make_shared<Engine>(std::move(*engine));
-  cutter_.emplace(engine_);
   const auto peer = engine_->connect(own_.address(), Deadline::in(meeting_time));
   if (!peer) return fail(peer.error());
-  link_ = std::make_shared<Link>(*engine_, *cutter_, *peer, agent_, config_of(own_).max_message);
+  const Config config = config_of(own_);
+  link_ = std::make_shared<Link>(Link::Side{engine_, Cutter(engine_), config.default_timeout}, *peer,
+                                 agent_, config.max_message);
   return {};
 }
 
@@ -49,19 +50,19 @@ Result<LinkPtr> Loopback::link() {
   return link_;
 }
 
-Result<const Segment*> Loopback::local(Registration& registration) {
+Result<std::shared_ptr<Segment>> Loopback::local(Registration& registration) {
   const core::Lock lock(mutex_);
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& segment = known_[&registration].segment;
   if (!segment) {
     auto added = engine_->add(registration.of().memory);
     if (!added) return fail(std::move(added.error()));
-    segment = std::move(*added);
+    segment = std::make_shared<Segment>(std::move(*added));
   }
-  return &*segment;
+  return segment;
 }
 
-Result<const Remote*> Loopback::remote(Registration& registration) {
+Result<Remote> Loopback::remote(Registration& registration) {
   const core::Lock lock(mutex_);
   if (auto opened = open(); !opened) return fail(std::move(opened.error()));
   auto& remote = known_[&registration].remote;
@@ -70,17 +71,19 @@ Result<const Remote*> Loopback::remote(Registration& registration) {
     if (!imported) return fail(std::move(imported.error()));
     remote = std::move(*imported);
   }
-  return &*remote;
+  return *remote;
 }
 
 Result<void> Loopback::forget(Registration& registration, Deadline deadline) {
+  const auto segment = take(registration);
+  return segment ? segment->release(deadline) : Result<void>();
+}
+
+/// Its release may wait: not with the lock.
+std::shared_ptr<Segment> Loopback::take(const Registration& registration) {
   const core::Lock lock(mutex_);
-  const auto known = known_.find(&registration);
-  if (known == known_.end()) return {};
-  if (known->second.segment)
-    if (auto released = known->second.segment->release(deadline); !released) return released;
-  known_.erase(known);
-  return {};
+  const auto known = known_.extract(&registration);
+  return known ? known.mapped().segment : nullptr;
 }
 
 }  // namespace weft::nixl

@@ -21,24 +21,24 @@ class Loopback {
   /// The way to this agent itself, for its notifications.
   Result<LinkPtr> link();
   /// This agent's memory as that of the other engine, which begins the transfers.
-  Result<const Segment*> local(Registration& registration);
+  Result<std::shared_ptr<Segment>> local(Registration& registration);
   /// The same memory, as granted by the agent's own engine.
-  Result<const Remote*> remote(Registration& registration);
+  Result<Remote> remote(Registration& registration);
   /// Before it is deregistered.
   Result<void> forget(Registration& registration, Deadline deadline);
 
  private:
   struct Known {
-    std::optional<Segment> segment;
+    std::shared_ptr<Segment> segment;
     std::optional<Remote> remote;
   };
   Result<void> open() WEFT_REQUIRES(mutex_);
+  std::shared_ptr<Segment> take(const Registration& registration);
 
   Engine& own_;
   const std::string agent_;
   core::Mutex mutex_;
   std::shared_ptr<Engine> engine_ WEFT_GUARDED_BY(mutex_);
-  std::optional<Cutter> cutter_ WEFT_GUARDED_BY(mutex_);
   LinkPtr link_ WEFT_GUARDED_BY(mutex_);
   std::map<const Registration*, Known> known_ WEFT_GUARDED_BY(mutex_);
 };

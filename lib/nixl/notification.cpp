@@ -41,9 +41,8 @@ std::string slice_of(const wire::NotificationPart& part) {
 
 }  // namespace
 
-Result<Outgoing> Outgoing::make(std::uint64_t id, const std::string& agent,
-                                const std::string& bytes, std::size_t signal_bytes,
-                                std::size_t carriers) {
+Result<Outgoing> Outgoing::make(std::uint64_t id, const std::string& agent, std::string bytes,
+                                std::size_t signal_bytes, std::size_t carriers) {
   const std::size_t needed = agent.size() + head;
   if (signal_bytes <= needed)
     return fail(Code::invalid_argument,
@@ -57,7 +56,7 @@ Result<Outgoing> Outgoing::make(std::uint64_t id, const std::string& agent,
                 fmt::format("a notification of {} bytes takes too many signals of {} bytes "
                             "(max_message)",
                             bytes.size(), signal_bytes));
-  return Outgoing(id, agent, bytes, slice, parts);
+  return Outgoing(id, agent, std::move(bytes), slice, parts);
 }
 
 Blob Outgoing::part(std::size_t index) const {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -18,8 +19,8 @@ inline constexpr std::uint64_t notification_signal = 0x6e69786c'6e6f7469;  // "n
 class Outgoing {
  public:
   /// For signals of at most `signal_bytes`, and at least as many parts as there are carriers:
-  /// transfers that each carry one. Both strings must outlive it.
-  static Result<Outgoing> make(std::uint64_t id, const std::string& agent, const std::string& bytes,
+  /// transfers that each carry one.
+  static Result<Outgoing> make(std::uint64_t id, const std::string& agent, std::string bytes,
                                std::size_t signal_bytes, std::size_t carriers);
 
   std::uint64_t id() const noexcept { return id_; }
@@ -27,12 +28,16 @@ class Outgoing {
   Blob part(std::size_t index) const;
 
  private:
-  Outgoing(std::uint64_t id, const std::string& agent, const std::string& bytes, std::size_t slice,
+  Outgoing(std::uint64_t id, std::string agent, std::string bytes, std::size_t slice,
            std::size_t parts)
-      : id_(id), agent_(agent), bytes_(bytes), slice_(slice), parts_(parts) {}
+      : id_(id),
+        agent_(std::move(agent)),
+        bytes_(std::move(bytes)),
+        slice_(slice),
+        parts_(parts) {}
   std::uint64_t id_;
-  const std::string& agent_;
-  const std::string& bytes_;
+  std::string agent_;
+  std::string bytes_;
   std::size_t slice_;
   std::size_t parts_;
 };

@@ -17,7 +17,7 @@ Result<std::unique_ptr<Backend>> open_backend(const abi::InitParameters& init, c
   if (!options) return fail(std::move(options.error()));
   const LibNixl library = libnixl_at(caller);
   if (!options->unchecked)
-    if (auto checked = check(library); !checked) return fail(std::move(checked.error()));
+    if (auto checked = check(library, init.type); !checked) return fail(std::move(checked.error()));
   return Backend::open(init, options->config, library);
 }
 

@@ -11,6 +11,7 @@
 
 #include "nixl/file_request.hpp"
 #include "nixl/registration.hpp"
+#include "nixl/remote_memory.hpp"
 #include "nixl/transfer_request.hpp"
 
 namespace weft::nixl {
@@ -34,11 +35,11 @@ struct KeyHash {
   }
 };
 
-/// Where the memory of a remote descriptor begins, in its owner's process.
-std::uintptr_t base_of(const abi::Metadata& remote) {
+/// Where the memory of a remote descriptor lies, in its owner's process.
+const abi::Descriptor& memory_of(const abi::Metadata& remote) {
   if (const auto* own = dynamic_cast<const OwnMemory*>(&remote))
-    return own->registration().of().address;
-  return static_cast<const RemoteMemory&>(remote).base();
+    return own->registration().of();
+  return static_cast<const RemoteMemory&>(remote).memory();
 }
 
 /// In the order of their first descriptors.
@@ -58,7 +59,7 @@ class Batches {
     if (added) {
       auto* local = static_cast<Registration*>(const_cast<abi::Metadata*>(key.local));
       batches_.push_back({local, const_cast<abi::Metadata*>(key.remote), {}});
-      bases_.try_emplace(key.remote, base_of(*key.remote));
+      bases_.try_emplace(key.remote, memory_of(*key.remote).address);
     }
     last_ = key;
     last_index_ = known->second;
@@ -90,25 +91,23 @@ Result<Batches> sort_out(const abi::MetaList& local, const abi::MetaList& remote
   return batches;
 }
 
-struct Side {
-  LinkPtr link;
-  const Segment* local;
-  Remote remote;
-};
+Result<TransferBatch> within_agent(Batch& batch, Registration& own, Loopback& loopback) {
+  auto link = loopback.link();
+  if (!link) return fail(std::move(link.error()));
+  auto local = loopback.local(*batch.local);
+  if (!local) return fail(local.error());
+  const auto remote = loopback.remote(own);
+  if (!remote) return fail(remote.error());
+  return TransferBatch{std::move(*local), std::make_shared<Import>(std::move(*link), *remote),
+                       std::move(batch.pieces)};
+}
 
-Result<Side> sides_of(const Batch& batch, Agents& agents, Loopback& loopback) {
-  if (auto* own = dynamic_cast<OwnMemory*>(batch.remote)) {
-    auto link = loopback.link();
-    if (!link) return fail(std::move(link.error()));
-    const auto local = loopback.local(*batch.local);
-    if (!local) return fail(local.error());
-    const auto remote = loopback.remote(own->registration());
-    if (!remote) return fail(remote.error());
-    return Side{*link, *local, **remote};
-  }
-  auto reach = static_cast<RemoteMemory&>(*batch.remote).reach(agents);
-  if (!reach) return fail(std::move(reach.error()));
-  return Side{std::move(reach->link), batch.local->segment().get(), std::move(reach->remote)};
+Result<TransferBatch> transfer_batch_of(Batch& batch, Agents& agents, Loopback& loopback) {
+  if (auto* own = dynamic_cast<OwnMemory*>(batch.remote))
+    return within_agent(batch, own->registration(), loopback);
+  auto import = static_cast<RemoteMemory&>(*batch.remote).reach(agents);
+  if (!import) return fail(std::move(import.error()));
+  return TransferBatch{batch.local->segment(), std::move(*import), std::move(batch.pieces)};
 }
 
 /// Between a file and the CPU's memory, both of this agent.
@@ -121,11 +120,11 @@ bool drive_does(const Batch& batch) {
          (here == MemoryKind::host && weft::is_file(there));
 }
 
-Result<void> check(const Registration& to, const Batch& batch, std::uint64_t there) {
-  if (to.source()) return fail(Code::permission_denied, "the file was opened for reading only");
+Result<void> check_ranges(const Batch& batch) {
   const auto within = [](std::uint64_t offset, std::uint64_t length, std::uint64_t bytes) {
     return length <= bytes && offset <= bytes - length;
   };
+  const std::uint64_t there = memory_of(*batch.remote).bytes;
   for (const Pair& each : batch.pieces)
     if (!within(each.local, each.length, batch.local->of().bytes) ||
         !within(each.remote, each.length, there))
@@ -137,14 +136,14 @@ Result<FileBatch> file_batch_of(Batch batch, Direction direction) {
   const Registration& here = *batch.local;
   const auto& there = static_cast<const OwnMemory*>(batch.remote)->registration();
   const bool reads = direction == Direction::read;
-  if (auto allowed = check(reads ? here : there, batch, there.of().bytes); !allowed)
-    return fail(std::move(allowed.error()));
+  if ((reads ? here : there).source())
+    return fail(Code::permission_denied, "the file was opened for reading only");
   if (reads) return FileBatch{here.segment(), there.segment(), std::move(batch.pieces)};
   for (Pair& each : batch.pieces) std::swap(each.local, each.remote);
   return FileBatch{there.segment(), here.segment(), std::move(batch.pieces)};
 }
 
-Result<std::unique_ptr<Request>> by_the_drive(Batches& batches, Direction direction,
+Result<std::shared_ptr<Request>> by_the_drive(Batches& batches, Direction direction,
                                               Loopback& loopback) {
   std::vector<FileBatch> copies;
   for (Batch& batch : batches.all()) {
@@ -152,31 +151,27 @@ Result<std::unique_ptr<Request>> by_the_drive(Batches& batches, Direction direct
     if (!copy) return fail(std::move(copy.error()));
     copies.push_back(std::move(*copy));
   }
-  return std::make_unique<FileRequest>(loopback, std::move(copies));
+  return std::make_shared<FileRequest>(loopback, std::move(copies));
 }
 
 /// All of one other agent, or of this one.
-Result<std::unique_ptr<Request>> by_transfers(Batches& batches, Direction direction, Agents& agents,
+Result<std::shared_ptr<Request>> by_transfers(Batches& batches, Direction direction, Agents& agents,
                                               Loopback& loopback) {
-  LinkPtr link;
-  std::vector<Prepared> lists;
-  for (const Batch& batch : batches.all()) {
-    auto sides = sides_of(batch, agents, loopback);
-    if (!sides) return fail(std::move(sides.error()));
-    if (link && link != sides->link)
+  std::vector<TransferBatch> transfers;
+  for (Batch& batch : batches.all()) {
+    auto transfer = transfer_batch_of(batch, agents, loopback);
+    if (!transfer) return fail(std::move(transfer.error()));
+    if (!transfers.empty() && transfers.front().remote->link() != transfer->remote->link())
       return fail(Code::invalid_argument, "the remote descriptors are of several agents");
-    link = std::move(sides->link);
-    link->explain(*sides->local, sides->remote, direction);
-    auto list = link->engine().prepare(*sides->local, sides->remote, direction, batch.pieces);
-    if (!list) return fail(std::move(list.error()));
-    lists.push_back(std::move(*list));
+    transfers.push_back(std::move(*transfer));
   }
-  return std::make_unique<TransferRequest>(std::move(link), std::move(lists));
+  LinkPtr link = transfers.front().remote->link();
+  return TransferRequest::make(std::move(link), direction, std::move(transfers));
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
+Result<std::shared_ptr<Request>> prepare(abi::Operation operation, const abi::MetaList& local,
                                          const abi::MetaList& remote, Agents& agents,
                                          Loopback& loopback) {
   const auto direction = operation == abi::Operation::read ? Direction::read : Direction::write;
@@ -184,6 +179,8 @@ Result<std::unique_ptr<Request>> prepare(abi::Operation operation, const abi::Me
   if (!batches) return fail(std::move(batches.error()));
   const std::vector<Batch>& all = batches->all();
   if (all.empty()) return fail(Code::invalid_argument, "a transfer needs at least one descriptor");
+  for (const Batch& batch : all)
+    if (auto right = check_ranges(batch); !right) return fail(std::move(right.error()));
   if (std::all_of(all.begin(), all.end(), drive_does))
     return by_the_drive(*batches, direction, loopback);
   return by_transfers(*batches, direction, agents, loopback);

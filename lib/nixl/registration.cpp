@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <memory>
-#include <span>
 
-#include "base/sync.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -69,16 +67,6 @@ Result<void> Registration::release(Deadline deadline) {
                 fmt::format("{}; its holders could not be cut off either: {}",
                             released.error().message(), fenced.error().to_string()));
   return segment_->release(deadline);
-}
-
-Result<RemoteMemory::Reach> RemoteMemory::reach(Agents& agents) {
-  const core::Lock lock(mutex_);
-  if (reach_.link->peer().up()) return reach_;
-  auto link = agents.meet_again(reach_.link->agent());
-  if (!link) return fail(std::move(link.error()));
-  auto remote = (*link)->engine().import(std::as_bytes(std::span(grant_)));
-  if (!remote) return fail(std::move(remote.error()));
-  return reach_ = {std::move(*link), std::move(*remote)};
 }
 
 }  // namespace weft::nixl

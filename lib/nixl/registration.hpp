@@ -1,17 +1,12 @@
-// The backend's state for registered memory, of this agent's and of others.
+// The backend's state for registered memory of this agent's.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
-#include <string>
 #include <utility>
 #include <weft/engine.hpp>
 
-#include "base/sync.hpp"
 #include "nixl/abi.hpp"
-#include "nixl/agents.hpp"
-#include "nixl/link.hpp"
 #include "nixl/named_file.hpp"
 
 namespace weft::nixl {
@@ -52,40 +47,6 @@ class Registration : public abi::Metadata {
   const std::shared_ptr<Segment> segment_;
   Grant grant_;
   Registered of_;
-};
-
-/// Memory that requests name as the remote side.
-class RemoteMemory : public abi::Metadata {
- public:
-  struct Reach {
-    LinkPtr link;
-    Remote remote;
-  };
-  /// Of another agent, which gave `grant`.
-  RemoteMemory(Reach reach, std::string grant, std::uintptr_t base)
-      : Metadata(false), grant_(std::move(grant)), base_(base), reach_(std::move(reach)) {}
-
-  /// How it is reached now. A peer that was declared dead, because it stood still, and that goes
-  /// on, is met again by this: not every libnixl forgets the metadata of one that was disconnected.
-  Result<Reach> reach(Agents& agents);
-  /// The address of its first byte, in the other agent's process; of a file its offset.
-  std::uintptr_t base() const noexcept { return base_; }
-
- private:
-  const std::string grant_;
-  const std::uintptr_t base_;
-  core::Mutex mutex_;
-  Reach reach_ WEFT_GUARDED_BY(mutex_);
-};
-
-/// Memory of this agent's as the remote side of its own transfers.
-class OwnMemory : public abi::Metadata {
- public:
-  explicit OwnMemory(Registration& of) : Metadata(true), of_(of) {}
-  Registration& registration() const noexcept { return of_; }
-
- private:
-  Registration& of_;
 };
 
 }  // namespace weft::nixl

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <weft/engine.hpp>
 
 #include "base/sync.hpp"
@@ -15,8 +17,13 @@ namespace weft::nixl {
 
 /// From post to release. One that was posted is reported to have ended when its local memory is
 /// quiescent, too. How its bytes go is for the classes below this one to say.
-class Request : public abi::RequestHandle {
+class Request : public std::enable_shared_from_this<Request> {
  public:
+  Request() = default;
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+  virtual ~Request() = default;
+
   /// By which its notification goes.
   virtual Result<LinkPtr> link() = 0;
   /// How many transfers it is made of that each carry a part of a notification.
@@ -27,7 +34,7 @@ class Request : public abi::RequestHandle {
   /// Never blocks.
   abi::Status check();
   /// Asks for an early end. `success` if nothing can touch the memory any more: then this may be
-  /// destroyed. `repost_active` if it is to be asked again. libnixl asks no more once it was told
+  /// let go. `repost_active` if it is to be asked again. libnixl asks no more once it was told
   /// an error, by this or by check(): then this waits, for some seconds at most, and `backend` says
   /// that it must be kept.
   abi::Status release();
@@ -68,6 +75,12 @@ class Request : public abi::RequestHandle {
   Clock::time_point failed_at_ WEFT_GUARDED_BY(mutex_){};
   abi::Status status_ WEFT_GUARDED_BY(mutex_) = abi::Status::success;  // of the end
   bool told_ WEFT_GUARDED_BY(mutex_) = false;  // libnixl knows of an error, and won't ask again
+};
+
+/// What libnixl has of one.
+struct Handle final : abi::RequestHandle {
+  explicit Handle(std::shared_ptr<Request> of) : request(std::move(of)) {}
+  const std::shared_ptr<Request> request;
 };
 
 }  // namespace weft::nixl

@@ -1,5 +1,9 @@
 #include "nixl/status.hpp"
 
+#include <fmt/format.h>
+
+#include <utility>
+
 #include "base/log.hpp"
 
 namespace weft::nixl {
@@ -28,8 +32,26 @@ abi::Status status_of(Code code) noexcept {
 }
 
 abi::Status refuse(const char* what, const Error& error) {
-  core::log(LogLevel::error, "NIXL backend: {}: {}", what, error.to_string());
+  static LogLimit& limit = *new LogLimit;  // threads may log while statics go away
+  if (const auto line = limit.line(what, error, Clock::now()))
+    core::log(LogLevel::error, "NIXL backend: {}", *line);
   return status_of(error.code());
+}
+
+std::optional<std::string> LogLimit::line(const std::string& what, const Error& error,
+                                          Clock::time_point now) {
+  const core::Lock lock(mutex_);
+  if (kinds_.size() >= most_kinds)
+    std::erase_if(kinds_, [&](const auto& each) { return now - each.second.since >= period; });
+  Kind& kind = kinds_[{what, error.code()}];
+  if (now - kind.since >= period) kind = {now, 0, kind.dropped};
+  if (++kind.lines > most_lines) {
+    ++kind.dropped;
+    return std::nullopt;
+  }
+  const auto dropped = std::exchange(kind.dropped, 0);
+  return fmt::format("{}: {}{}", what, error.to_string(),
+                     dropped == 0 ? "" : fmt::format(" (and {} like it before)", dropped));
 }
 
 }  // namespace weft::nixl

@@ -36,6 +36,10 @@ abi::MetaDescriptor piece_of(const abi::Descriptor& of, std::size_t offset, std:
 
 }  // namespace
 
+abi::MetaDescriptor piece_of(const abi::Descriptor& memory, abi::Metadata* metadata) {
+  return piece_of(memory, 0, memory.bytes, metadata);
+}
+
 abi::Plugin& plugin() {
   static abi::Plugin* loaded = [] {
     void* library = dlopen(WEFT_NIXL_PLUGIN, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
@@ -60,6 +64,17 @@ Handle::Handle(const Agent& agent, const Agent& other, abi::Operation operation,
     remote_.list.push_back(piece_of(each.remote->descriptor(), each.remote_offset, each.length,
                                     agent.remote_metadata(other, *each.remote)));
   }
+  const abi::RequestOptions options;
+  prepared_ = agent_.backend().prepXfer(operation_, local_, remote_, other_, handle_, &options);
+}
+
+Handle::Handle(const Agent& agent, std::string other, abi::Operation operation, abi::MetaList local,
+               abi::MetaList remote)
+    : agent_(agent),
+      operation_(operation),
+      other_(std::move(other)),
+      local_(std::move(local)),
+      remote_(std::move(remote)) {
   const abi::RequestOptions options;
   prepared_ = agent_.backend().prepXfer(operation_, local_, remote_, other_, handle_, &options);
 }
@@ -194,12 +209,16 @@ Status Agent::load_memory(const Agent& other) {
 }
 
 void Agent::unload(const Agent& other) {
+  forget(other);
+  EXPECT_EQ(backend_->disconnect(other.name()), Status::success);
+}
+
+void Agent::forget(const Agent& other) {
   std::erase_if(remotes_, [&](const auto& entry) {
     if (entry.first.first != other.name()) return false;
     EXPECT_EQ(backend_->unloadMD(entry.second), Status::success);
     return true;
   });
-  EXPECT_EQ(backend_->disconnect(other.name()), Status::success);
 }
 
 abi::Metadata* Agent::remote_metadata(const Agent& other, const Buffer& buffer) const {

@@ -46,6 +46,9 @@ struct Piece {
   std::size_t remote_offset, length;
 };
 
+/// A descriptor of all of a registration's memory.
+abi::MetaDescriptor piece_of(const abi::Descriptor& memory, abi::Metadata* metadata);
+
 class Agent;
 
 /// A request handle, released when this goes, as often as it takes.
@@ -53,6 +56,8 @@ class Handle {
  public:
   Handle(const Agent& agent, const Agent& other, abi::Operation operation,
          const std::vector<Piece>& pieces);
+  Handle(const Agent& agent, std::string other, abi::Operation operation, abi::MetaList local,
+         abi::MetaList remote);
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;
   ~Handle();
@@ -103,6 +108,8 @@ class Agent {
   Status load(const Agent& other);
   /// What libnixl does when the application removes a remote agent.
   void unload(const Agent& other);
+  /// The first half of it: the metadata of its memory.
+  void forget(const Agent& other);
   /// Those that have arrived, until there are `count`, or 10 s are over.
   abi::Notifications notifications(std::size_t count = 1);
 

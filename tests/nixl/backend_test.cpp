@@ -285,11 +285,28 @@ TEST_P(BackendTest, APeerThatClosesIsDisconnected) {
   Handle write(a, *c, Operation::write, whole(here, there));
   write.post();
   ASSERT_EQ(write.wait(), Status::success);
-  const Agent& gone = *c;
-  a.unload(gone);
+  abi::Metadata* metadata = nullptr;
+  abi::BlobDescriptor memory;
+  static_cast<abi::Descriptor&>(memory) = there.descriptor();
+  ASSERT_EQ(c->backend().getPublicData(there.local, memory.blob), Status::success);
+  ASSERT_EQ(a.backend().loadRemoteMD(memory, abi::MemoryType::dram, "c", metadata),
+            Status::success);
+  a.forget(*c);
   c.reset();
   EXPECT_EQ(write.post(), Status::remote_disconnect);
-  EXPECT_EQ(a.backend().connect("c"), Status::backend);
+  // It is tried anew, behind the call, and whoever needs it is told.
+  ASSERT_EQ(a.backend().connect("c"), Status::success);
+  {
+    abi::MetaList local, remote;
+    local.list = {piece_of(here.descriptor(), here.local)};
+    remote.list = {piece_of(memory, metadata)};
+    Handle again(a, "c", Operation::write, local, remote);
+    ASSERT_EQ(again.prepared(), Status::success);
+    EXPECT_EQ(again.post("never"), Status::in_progress);
+    EXPECT_EQ(again.wait(), Status::backend);
+  }
+  EXPECT_EQ(a.backend().genNotif("c", "never"), Status::backend);
+  EXPECT_EQ(a.backend().unloadMD(metadata), Status::success);
 }
 
 TEST_P(BackendTest, TransfersWithinAnAgent) {

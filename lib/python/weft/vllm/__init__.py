@@ -21,7 +21,7 @@ A step goes into memory of the workers that is not the model's, while they serve
 have all of it, they load it. If a trainer dies, or a rank, or a NIC, before that, vLLM goes on with
 the weights that it had; send_weights() raises why.
 
-Needs vLLM 0.32 or newer, which this package does not install.
+Needs vLLM 0.32, which this package does not install; another one is refused by name.
 """
 
 from __future__ import annotations

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch  # type: ignore[import-not-found]
-from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found]
+
+import weft
+from weft import weights
+
+from ._interface import (
     ParamMeta,
     TrainerInitInfo,
     TrainerWeightTransferEngine,
     VLLMWeightSyncClient,
     WeightSource,
 )
-
-import weft
-from weft import weights
-
 from ._staging import Room, Staging
 
 __all__ = ["Trainer", "TrainerInfo"]

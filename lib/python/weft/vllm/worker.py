@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch  # type: ignore[import-not-found]
-from vllm.distributed.weight_transfer.base import (  # type: ignore[import-not-found]
-    WeightTransferEngine,
-    WeightTransferInitInfo,
-    WeightTransferUpdateInfo,
-)
 
 import weft
 from weft import weights
 
+from ._interface import WeightTransferEngine, WeightTransferInitInfo, WeightTransferUpdateInfo
 from ._sleep import refuse_asleep
 from ._staging import Room, Staging
 
