@@ -15,7 +15,7 @@ namespace topo {
 namespace {
 
 // NICs slower than this part of the fastest among them hold up the end of a transfer more than
-// they help with the rest of it (assumed, not measured). By their own speeds: what the bridges of a
+// they help with the rest of it (assumed, not measured). By Way::nic_gbps: what the bridges of a
 // virtual machine report of the way is often too little.
 constexpr double too_slow = 0.5;
 

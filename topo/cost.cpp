@@ -98,8 +98,12 @@ class Finder {
       times = other_root_complex * cross_nodes(way, nic.numa_node);
     }
     way.gbps = way.nic_gbps = speed_of(nic);
-    for (const Link& each : way.links)
-      if (each.gbps > 0) way.gbps = std::min(way.gbps, each.gbps);
+    for (const Link& each : way.links) {
+      if (each.gbps <= 0) continue;
+      way.gbps = std::min(way.gbps, each.gbps);
+      if (is_uplink(each) && links_.of_uplink(each.id) == Report::real)
+        way.nic_gbps = std::min(way.nic_gbps, each.gbps);
+    }
     way.cost = times / way.gbps;
     if (nic.gbps > 0) way.gbps = std::min(way.gbps, links_.gbps_of(nic));
     return way;

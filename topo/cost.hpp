@@ -29,7 +29,7 @@ struct Way {
   /// The speed of a NIC along it: its speed, or that of the narrowest link, its own PCIe link
   /// included. Never 0: that of a NIC of unknown speed is a guess (NicCost::gbps).
   double gbps = 1;
-  /// The speed of the NIC alone, or that guess.
+  /// The speed of the NIC alone, or that guess; less behind an uplink that is really slower.
   double nic_gbps = 1;
   /// How many times as long a byte takes as over a NIC of 1 Gb/s below the same switch. The NIC's
   /// own link does not count, since what it reports may be wrong and would drop the NIC. What makes
