@@ -15,6 +15,13 @@ from support import Pair, pattern, released
 import weft
 from weft import weights
 
+try:  # Here, for it can take as long as a test may.
+    import torch
+    import torch.multiprocessing
+except ImportError:
+    torch = None
+needs_torch = pytest.mark.skipif(torch is None, reason="no torch")
+
 SIZE = 100_000
 
 
@@ -28,14 +35,10 @@ def fill(engines: Pair, segment: weft.Segment, value: int) -> None:
 
 
 def queue(tensor: Any) -> None:
-    import torch.multiprocessing
-
     torch.multiprocessing.get_context("spawn").SimpleQueue().put(tensor)
 
 
 def queue_by_name(tensor: Any) -> None:
-    import torch.multiprocessing
-
     before = torch.multiprocessing.get_sharing_strategy()
     torch.multiprocessing.set_sharing_strategy("file_system")
     try:
@@ -45,8 +48,6 @@ def queue_by_name(tensor: Any) -> None:
 
 
 def share_a_parameter(tensor: Any) -> None:
-    import torch
-
     module = torch.nn.Module()
     module.weight = torch.nn.Parameter(tensor, requires_grad=False)
     module.share_memory()
@@ -64,9 +65,9 @@ MOVES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@needs_torch
 @pytest.mark.parametrize("move", MOVES)
 def test_a_tensor_stays_where_it_is(engines: Pair, move: str) -> None:
-    torch = pytest.importorskip("torch")
     tensor = torch.zeros(SIZE, dtype=torch.uint8)
     for given in (tensor, tensor.view(100, -1), tensor.numpy(), memoryview(tensor.numpy())):
         with engines.b.add(given) as segment:
@@ -81,8 +82,8 @@ def test_a_tensor_stays_where_it_is(engines: Pair, move: str) -> None:
         assert tensor.is_shared()
 
 
+@needs_torch
 def test_a_tensor_stays_for_all_of_its_segments(engines: Pair) -> None:
-    torch = pytest.importorskip("torch")
     tensor = torch.zeros(SIZE)
     first, second = engines.b.add(tensor[:10]), engines.b.add(tensor[10:])
     first.close()
@@ -94,8 +95,8 @@ def test_a_tensor_stays_for_all_of_its_segments(engines: Pair) -> None:
     assert tensor.share_memory_().is_shared()
 
 
+@needs_torch
 def test_a_tensor_that_is_shared_may_be_shared_again(engines: Pair) -> None:
-    torch = pytest.importorskip("torch")
     tensor = torch.zeros(SIZE, dtype=torch.uint8).share_memory_()
     with engines.b.add(tensor) as segment:
         queue(tensor)
@@ -105,8 +106,8 @@ def test_a_tensor_that_is_shared_may_be_shared_again(engines: Pair) -> None:
         assert (tensor == 7).all()
 
 
+@needs_torch
 def test_a_tensor_that_got_other_memory(engines: Pair) -> None:
-    torch = pytest.importorskip("torch")
     tensor = torch.zeros(SIZE, dtype=torch.uint8)
     there, remote = engines.granted(bytearray(SIZE), weft.Rights.write)
     with engines.a.add(tensor) as segment:
@@ -134,8 +135,8 @@ def test_a_tensor_that_got_other_memory(engines: Pair) -> None:
     there.close()
 
 
+@needs_torch
 def test_a_step_of_a_tensor_that_got_other_memory() -> None:
-    torch = pytest.importorskip("torch")
     source, sink = torch.zeros(64), torch.zeros(64)
     with (
         weft.Engine(providers=["tcp"], listen="127.0.0.1:0") as trainer,
@@ -165,8 +166,8 @@ def test_a_step_of_a_tensor_that_got_other_memory() -> None:
                     call()
 
 
+@needs_torch
 def test_what_the_bytes_of_a_tensor_are_not(engines: Pair) -> None:
-    torch = pytest.importorskip("torch")
     real, many = torch.ones(4), torch.ones(4, 4)
     for wrong, why in [
         (torch.ones(4, dtype=torch.complex64).conj(), "resolve_conj"),
@@ -195,8 +196,8 @@ def test_what_the_bytes_of_a_tensor_are_not(engines: Pair) -> None:
         assert (segment.size, number.size) == (64, 4)
 
 
+@needs_torch
 def test_memory_of_weft_seen_as_a_tensor(engines: Pair) -> None:
-    torch = pytest.importorskip("torch")
     segment = engines.b.add(weft.Memory.own(SIZE))
     tensor = torch.from_dlpack(segment)
     holds, segments = weights.rank_of(engines.b, {"w": tensor}, name="rank", segments=[segment])
