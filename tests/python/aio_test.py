@@ -295,7 +295,8 @@ def test_other_awaits_end_with_their_task(way: str) -> None:
         subscriber = weft.weights.Subscriber(
             both.first, holds, [segments], leader=both.second.address
         )
-        return await subscriber.wait_async(1, timeout=80)
+        await subscriber.wait_async(1, timeout=80)
+        return None
 
     async def work(both: weft.testing.Pair) -> None:
         with pytest.raises(TimeoutError):
@@ -360,7 +361,7 @@ def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixt
         events = engines.b.events()
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(anext(events), 0.01)
-        await events.aclose()
+        await events.aclose()  # type: ignore[attr-defined]
 
     def one() -> None:
         loop = asyncio.new_event_loop()
