@@ -51,7 +51,7 @@ abi::Plugin& plugin() {
 }
 
 abi::Descriptor Buffer::descriptor() const {
-  if (file) return *file;
+  if (other) return *other;
   return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), 0};
 }
 
@@ -138,18 +138,25 @@ Agent::~Agent() {
 Buffer& Agent::add(std::size_t bytes, std::uint64_t seed) {
   Buffer& buffer = buffers_.emplace_back(bytes);
   weft::test::fill(buffer.bytes, seed);
-  abi::BlobDescriptor memory;
-  static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
-  EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::dram, buffer.local), Status::success);
-  EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
-  return buffer;
+  return registered(buffer, abi::MemoryType::dram);
+}
+
+Buffer& Agent::adopt(std::span<std::byte> memory, std::uint64_t seed) {
+  Buffer& buffer = buffers_.emplace_back(0);
+  weft::test::fill(memory, seed);
+  buffer.other = {reinterpret_cast<std::uintptr_t>(memory.data()), memory.size(), 0};
+  return registered(buffer, abi::MemoryType::dram);
 }
 
 Buffer& Agent::add_file(int fd, std::uint64_t offset, std::size_t bytes, abi::MemoryType type) {
   Buffer& buffer = buffers_.emplace_back(0);
-  buffer.file = {offset, bytes, static_cast<std::uint64_t>(fd)};
+  buffer.other = {offset, bytes, static_cast<std::uint64_t>(fd)};
+  return registered(buffer, type);
+}
+
+Buffer& Agent::registered(Buffer& buffer, abi::MemoryType type) {
   abi::BlobDescriptor memory;
-  static_cast<abi::Descriptor&>(memory) = *buffer.file;
+  static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
   EXPECT_EQ(backend_->registerMem(memory, type, buffer.local), Status::success);
   EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
   return buffer;
