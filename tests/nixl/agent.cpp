@@ -51,7 +51,7 @@ abi::Plugin& plugin() {
 }
 
 abi::Descriptor Buffer::descriptor() const {
-  if (file) return *file;
+  if (other) return *other;
   return {reinterpret_cast<std::uintptr_t>(bytes.data()), bytes.size(), 0};
 }
 
@@ -138,17 +138,25 @@ Agent::~Agent() {
 Buffer& Agent::add(std::size_t bytes, std::uint64_t seed) {
   Buffer& buffer = buffers_.emplace_back(bytes);
   weft::test::fill(buffer.bytes, seed);
-  abi::BlobDescriptor memory;
-  static_cast<abi::Descriptor&>(memory) = buffer.descriptor();
-  EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::dram, buffer.local), Status::success);
-  EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
-  return buffer;
+  return registered(buffer, abi::MemoryType::dram);
+}
+
+Buffer& Agent::adopt(std::span<std::byte> memory, std::uint64_t seed) {
+  Buffer& buffer = buffers_.emplace_back(0);
+  weft::test::fill(memory, seed);
+  buffer.other = {reinterpret_cast<std::uintptr_t>(memory.data()), memory.size(), 0};
+  return registered(buffer, abi::MemoryType::dram);
 }
 
 Buffer& Agent::add_file(const abi::BlobDescriptor& memory) {
   Buffer& buffer = buffers_.emplace_back(0);
-  buffer.file = memory;
-  EXPECT_EQ(backend_->registerMem(memory, abi::MemoryType::file, buffer.local), Status::success);
+  buffer.other = memory;
+  return registered(buffer, abi::MemoryType::file, memory.blob);
+}
+
+Buffer& Agent::registered(Buffer& buffer, abi::MemoryType type, const std::string& text) {
+  EXPECT_EQ(backend_->registerMem({buffer.descriptor(), text}, type, buffer.local),
+            Status::success);
   EXPECT_EQ(backend_->loadLocalMD(buffer.local, buffer.self), Status::success);
   return buffer;
 }

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,11 +29,11 @@ inline void PrintTo(Status status, std::ostream* out) {
 /// What nixl_plugin_init of the built plug-in gives.
 abi::Plugin& plugin();
 
-/// Memory of the test's, registered or not; or a file's, by its descriptor.
+/// Memory of the test's, registered or not; or another one's, or a file's, by its descriptor.
 struct Buffer {
   explicit Buffer(std::size_t bytes) : bytes(bytes) {}
   abi::Descriptor descriptor() const;
-  std::optional<abi::Descriptor> file;
+  std::optional<abi::Descriptor> other;
   std::vector<std::byte> bytes;
   abi::Metadata* local = nullptr;  // of the registration
   abi::Metadata* self = nullptr;   // the same as the remote side of transfers within the agent
@@ -95,6 +96,8 @@ class Agent {
   abi::BackendEngine& backend() const { return *backend_; }
   /// Registered memory, filled with the stream `seed`.
   Buffer& add(std::size_t bytes, std::uint64_t seed);
+  /// The same in memory of the caller's.
+  Buffer& adopt(std::span<std::byte> memory, std::uint64_t seed);
   /// `bytes` of a file from an offset on, as a file or as a block device.
   Buffer& add_file(int fd, std::uint64_t offset, std::size_t bytes);
   /// The same of the file that `text` names: "MODES:PATH".
@@ -118,6 +121,7 @@ class Agent {
   Buffer& add_file(const abi::BlobDescriptor& memory);
   abi::Metadata* remote_metadata(const Agent& other, const Buffer& buffer) const;
   Status load_memory(const Agent& other);
+  Buffer& registered(Buffer& buffer, abi::MemoryType type, const std::string& text = {});
 
   const std::string name_;
   abi::Parameters parameters_;

@@ -1,7 +1,12 @@
 // The backend as libnixl drives it, between two agents of this process.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +40,48 @@ INSTANTIATE_TEST_SUITE_P(Providers, BackendTest, testing::Values("tcp", "shm"),
 
 std::vector<Piece> whole(Buffer& local, const Buffer& remote) {
   return {{&local, 0, &remote, 0, local.bytes.size()}};
+}
+
+/// Memory whose pages can be taken away: they are a file's, which tells how many there are.
+class MappedFile {
+ public:
+  explicit MappedFile(std::size_t size) : fd_(memfd_create("pages", 0)), size_(size) {
+    EXPECT_EQ(ftruncate(fd_, static_cast<off_t>(size)), 0);
+    address_ = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
+    EXPECT_NE(address_, MAP_FAILED);
+  }
+  ~MappedFile() {
+    munmap(address_, size_);
+    close(fd_);
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<std::byte> bytes() const { return {static_cast<std::byte*>(address_), size_}; }
+  /// Gives all pages back; the blocks that are left.
+  blkcnt_t drop() const {
+    EXPECT_EQ(fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                        static_cast<off_t>(size_)),
+              0);
+    struct stat status {};
+    EXPECT_EQ(fstat(fd_, &status), 0);
+    return status.st_blocks;
+  }
+
+ private:
+  const int fd_;
+  const std::size_t size_;
+  void* address_ = MAP_FAILED;
+};
+
+/// Of this process, by itself or by drivers: pages that can't be given back.
+std::size_t locked_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::size_t sum = 0;
+  for (std::string word; status >> word;)
+    if (std::size_t kilobytes = 0; (word == "VmLck:" || word == "VmPin:") && status >> kilobytes)
+      sum += kilobytes * kib;
+  return sum;
 }
 
 TEST_P(BackendTest, WritesAndReads) {
@@ -235,6 +282,39 @@ TEST_P(BackendTest, DeregisteredMemoryIsQuiet) {
   EXPECT_TRUE(posted != Status::in_progress || ended == Status::success ||
               ended == Status::not_found);
   ASSERT_TRUE(same_bytes(there.bytes, std::vector(size, std::byte{0x5a})));
+}
+
+/// A server's sleep mode: it deregisters, gives the pages back, and registers others at the same
+/// address when it wakes up.
+TEST_P(BackendTest, DeregisteredMemoryHoldsNoPage) {
+  constexpr std::size_t size = 4 * mib;
+  Buffer& here = a.add(size, 1);
+  const MappedFile pages(size);
+  const std::size_t locked = locked_bytes();
+  Buffer& asleep = b.adopt(pages.bytes(), 2);
+  meet();
+  Handle before(a, b, Operation::read, {{&here, 0, &asleep, 0, size}});
+  before.post();
+  ASSERT_EQ(before.wait(), Status::success);
+  EXPECT_TRUE(holds(here.bytes, 2));
+  ASSERT_EQ(b.deregister(asleep), Status::success);
+  EXPECT_EQ(locked_bytes(), locked);
+  EXPECT_EQ(pages.drop(), 0) << "bytes that somebody holds";
+
+  Buffer& awake = b.adopt(pages.bytes(), 3);
+  weft::test::fill(here.bytes, 4);
+  Handle stale(a, b, Operation::read, {{&here, 0, &asleep, 0, size}});
+  Status status = stale.prepared();
+  if (status == Status::success) status = stale.post();
+  EXPECT_EQ(status == Status::in_progress ? stale.wait() : status, Status::not_found);
+  before.post();
+  EXPECT_EQ(before.wait(), Status::not_found);
+  EXPECT_TRUE(holds(here.bytes, 4)) << "of the pages behind the address now";
+  ASSERT_EQ(a.load(b), Status::success);
+  Handle after(a, b, Operation::read, {{&here, 0, &awake, 0, size}});
+  after.post();
+  ASSERT_EQ(after.wait(), Status::success);
+  EXPECT_TRUE(holds(here.bytes, 3));
 }
 
 TEST_P(BackendTest, OwnMemoryIsDeregisteredUnderWay) {

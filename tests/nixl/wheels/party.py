@@ -86,6 +86,11 @@ class Party:
         name = self.agent.add_remote_agent(bytes.fromhex(metadata))
         self.bases[name if isinstance(name, str) else name.decode()] = base
 
+    def timed_meet(self, **arguments):
+        start = time.monotonic()
+        self.meet(**arguments)
+        return time.monotonic() - start
+
     def forget(self, peer):
         return self._outcome(self.agent.remove_remote_agent, peer) or "forgotten"
 

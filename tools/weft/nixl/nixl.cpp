@@ -46,9 +46,11 @@ std::vector<std::string> warnings_of(const NixlOptions& options, const Work& wor
   for (const NixlWheelChanges& each : work.done)
     if (!is_checked(each.wheel))
       warnings.push_back(fmt::format(
-          "{} {} is a version that Weft was not checked with: the plug-in refuses it, unless "
+          "{} {} is a version that Weft was not checked with: the plug-in {}, unless "
           "WEFT_NIXL_UNCHECKED=1 takes the risk",
-          each.wheel.package, each.wheel.version));
+          each.wheel.package, each.wheel.version,
+          is_like_checked(each.wheel) ? "tests it in a process of its own before it serves"
+                                      : "refuses it"));
   if (!options.as.empty())
     warnings.push_back(fmt::format(
         "WHOEVER ASKS THIS PYTHON'S NIXL FOR {0} GETS WEFT from now on; weft nixl uninstall --as "

@@ -57,6 +57,10 @@ bool is_checked(const NixlWheel& wheel) {
   return nixl::is_checked(wheel.version);
 }
 
+bool is_like_checked(const NixlWheel& wheel) {
+  return nixl::is_like_checked(wheel.version);
+}
+
 Result<NixlStatus> find_status(const NixlPython& python, Nanoseconds patience) {
   auto choice = find_choice(python, patience);
   if (!choice) return fail(std::move(choice.error()));

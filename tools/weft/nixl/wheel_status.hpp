@@ -34,6 +34,8 @@ struct NixlStatus {
 
 /// Whether the plug-in takes this release of NIXL.
 bool is_checked(const NixlWheel& wheel);
+/// A later release of a line of which some were: the plug-in tests itself with it.
+bool is_like_checked(const NixlWheel& wheel);
 
 /// Opens each of Weft's backends, for `patience` at most.
 Result<NixlStatus> find_status(const NixlPython& python, Nanoseconds patience);
