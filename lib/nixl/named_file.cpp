@@ -178,8 +178,8 @@ Result<NamedFile> open_file(const abi::BlobDescriptor& memory, abi::MemoryType t
   if (!file || text.empty()) return file;
   const auto named = status_of(text);
   if (named && id_of(*named) == file->id) return file;
-  return fail(refused(
-      fmt::format("'{}' is no path of the file of descriptor {}", text, memory.device)));
+  return fail(
+      refused(fmt::format("'{}' is no path of the file of descriptor {}", text, memory.device)));
 }
 
 std::optional<abi::Parameters> look_up_file(const std::string& text) {

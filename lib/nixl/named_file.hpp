@@ -33,9 +33,7 @@ struct NamedFile {
   FileOptions options;
   FileId id;
 
-  bool read_only() const noexcept {
-    return core::is_open_for_reading_only(descriptor.get());
-  }
+  bool read_only() const noexcept { return core::is_open_for_reading_only(descriptor.get()); }
 };
 
 /// The file of a registration. Its text is one of

@@ -1,4 +1,6 @@
 // Files as NIXL's users register them, by path and by descriptor, and how they are found.
+#include "files.hpp"
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -13,7 +15,6 @@
 
 #include "agent.hpp"
 #include "base/descriptor.hpp"
-#include "files.hpp"
 #include "folder.hpp"
 
 namespace weft::nixl::test {
@@ -240,8 +241,8 @@ TEST_P(Files, AreTheBackendsOwn) {
     Descriptor fd(open(path.c_str(), O_RDWR | O_CLOEXEC));
     const int number = fd.get();
     Buffer& file = a.add_file(number, 0, 4);
-    Buffer& linked = a.add_file("rw:" + std::filesystem::relative(folder.at("link")).string(),
-                                1'000'000, 4);
+    Buffer& linked =
+        a.add_file("rw:" + std::filesystem::relative(folder.at("link")).string(), 1'000'000, 4);
     // The number goes to another file, before the second engine opens this one.
     put(folder.at("innocent"), pattern(4, 7));
     const Descriptor innocent(open(folder.at("innocent").c_str(), O_RDWR | O_CLOEXEC));

@@ -157,7 +157,9 @@ Result<void> OpenFile::check_size(const Memory& memory) {
   }
   disk_ = &Disk::of(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev);
   const bool by_path = !memory.path().empty();
-  return open_sums(memory, length).and_then([&] { return by_path ? grow(length) : Result<void>(); });
+  return open_sums(memory, length).and_then([&] {
+    return by_path ? grow(length) : Result<void>();
+  });
 }
 
 /// From so many bytes. That of a descriptor grows as it is written.

@@ -230,6 +230,26 @@ class Party:
         self.keep()
         return outcome
 
+    # Files.
+
+    def store(self, operation, text, number, length, limit):
+        """The memory's first bytes to the file of a text, or from it, registered for that alone."""
+        files = self._outcome(self.agent.register_memory, [(0, length, number, text)], "FILE")
+        if isinstance(files, str):
+            return files
+        handle = self._keep(self.handles, self.agent.initialize_xfer(
+            operation, self._descriptors(self.agent.name, [[0, 0, length]]), files.trim(),
+            self.agent.name))
+        outcome = self.move([handle], limit)["outcomes"][0]
+        self._release_within(handle, limit)
+        return self._outcome(self.agent.deregister_memory, files) or outcome
+
+    def look_up(self, backend, texts):
+        """How long the files are, or None."""
+        asked = [(0, 0, 0, text) for text in texts]
+        return [found and found["size"]
+                for found in self.agent.query_memory(asked, backend, mem_type="FILE")]
+
     # Notifications.
 
     def notify(self, peer, notes):
