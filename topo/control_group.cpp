@@ -204,8 +204,6 @@ Number kilobytes_of(std::string_view name, const fs::path& root) {
   return std::nullopt;
 }
 
-constexpr const char* huge_page_size = "Hugepagesize:";
-
 /// "2MB", as the kernel's mem_fmt() writes it.
 std::string size_name(std::uint64_t kilobytes) {
   constexpr std::uint64_t kilo = 1024;
@@ -230,10 +228,8 @@ std::optional<GroupRoom> memory_room(const fs::path& root) {
                     "total_active_file"}});
 }
 
-std::optional<GroupRoom> huge_page_room(const fs::path& root) {
-  const Number size = kilobytes_of(huge_page_size, root);
-  if (!size) return std::nullopt;
-  const std::string name = "hugetlb." + size_name(*size);
+std::optional<GroupRoom> huge_page_room(std::uint64_t page, const fs::path& root) {
+  const std::string name = "hugetlb." + size_name(page / 1024);
   return tightest(folders_of("hugetlb", root),
                   {{name + ".max", name + ".current", {}, {}},
                    {name + ".rsvd.max", name + ".rsvd.current", {}, {}},
@@ -241,18 +237,19 @@ std::optional<GroupRoom> huge_page_room(const fs::path& root) {
                    {name + ".rsvd.limit_in_bytes", name + ".rsvd.usage_in_bytes", {}, {}}});
 }
 
-std::optional<std::uint64_t> free_huge_pages(const fs::path& root) {
-  const Number size = kilobytes_of(huge_page_size, root);
-  if (!size) return std::nullopt;
-  const fs::path pool =
-      root / "sys/kernel/mm/hugepages" / ("hugepages-" + std::to_string(*size) + "kB");
+fs::path huge_page_pool(std::uint64_t page, const fs::path& root) {
+  return root / "sys/kernel/mm/hugepages" / ("hugepages-" + std::to_string(page / 1024) + "kB");
+}
+
+std::optional<std::uint64_t> free_huge_pages(std::uint64_t page, const fs::path& root) {
+  const fs::path pool = huge_page_pool(page, root);
   const Number free = number_in(pool / "free_hugepages");
   if (!free) return std::nullopt;
   const auto number = [&](const char* file) { return number_in(pool / file).value_or(0); };
   // Some are promised already; more than the pool has are made as long as there is memory for them.
   const std::uint64_t had = *free + number("nr_overcommit_hugepages");
   const std::uint64_t promised = number("resv_hugepages") + number("surplus_hugepages");
-  return (had - std::min(had, promised)) * *size * 1024;
+  return (had - std::min(had, promised)) * page;
 }
 
 std::optional<std::uint64_t> available_memory(const fs::path& root) {

@@ -22,11 +22,15 @@ struct GroupRoom {
 /// limit, or it can't be told.
 std::optional<GroupRoom> memory_room(const std::filesystem::path& root = "/");
 
-/// Likewise of huge pages of the size that mmap gives.
-std::optional<GroupRoom> huge_page_room(const std::filesystem::path& root = "/");
+/// Likewise of huge pages of so many bytes.
+std::optional<GroupRoom> huge_page_room(std::uint64_t page,
+                                        const std::filesystem::path& root = "/");
 
-/// Bytes of huge pages of that size that the machine can still give; nothing if it can't be told.
-std::optional<std::uint64_t> free_huge_pages(const std::filesystem::path& root = "/");
+/// The kernel's folder of huge pages of so many bytes; there is none if it has none of that size.
+std::filesystem::path huge_page_pool(std::uint64_t page, const std::filesystem::path& root = "/");
+/// Bytes of these that the machine can still give; nothing if it can't be told.
+std::optional<std::uint64_t> free_huge_pages(std::uint64_t page,
+                                             const std::filesystem::path& root = "/");
 
 /// Bytes of memory that the machine can still give; nothing if it can't be told.
 std::optional<std::uint64_t> available_memory(const std::filesystem::path& root = "/");

@@ -2,25 +2,26 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <utility>
 
 #include "base/descriptor.hpp"
+#include "base/system_error.hpp"
 
 namespace weft::core {
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
 tl::unexpected<Error> no_memory(std::size_t bytes, std::string_view what, int error) {
   const Code code = error == ENOMEM || error == ENOSPC ? Code::out_of_memory : Code::unavailable;
-  return fail(code, fmt::format("can't map {} bytes of {}: {}", bytes, what, std::strerror(error)));
+  return fail(code, fmt::format("can't map {} bytes of {}: {}", bytes, what, error_text(error)));
 }
 
 /// Overcommit would let the mapping succeed and kill the process later.
@@ -37,7 +38,33 @@ Result<void> within_free_memory(std::size_t bytes) {
 /// The kernel looks up each page that it copies to or from, and a NIC each that it translates. A
 /// wish: the system may not give them, or give none that belong to files.
 void ask_for_huge_pages(void* address, std::size_t bytes) {
-  if (bytes >= huge_page) madvise(address, bytes, MADV_HUGEPAGE);
+  if (bytes >= Memory::usual_huge_page) madvise(address, bytes, MADV_HUGEPAGE);
+}
+
+/// Of the size that is asked for. The kernel's own choice may be another: it would round the
+/// mapping up, and refuse to unmap what Weft believes to be all of it.
+Result<void*> map_huge_pages(std::size_t bytes, std::size_t page) {
+  const auto size =
+      static_cast<int>(static_cast<unsigned>(std::countr_zero(page)) << MAP_HUGE_SHIFT);
+  void* const address = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB | size, -1, 0);
+  if (address != MAP_FAILED) return address;
+  const int error = errno;
+  const std::string pool = fmt::format("/sys/kernel/mm/hugepages/hugepages-{}kB", page / 1024);
+  if (error == EINVAL)
+    return fail(Code::unsupported, fmt::format("the system has no huge pages of {} bytes: there is "
+                                               "no {}",
+                                               page, pool));
+  return no_memory(bytes, fmt::format("huge pages (reserve some: {}/nr_hugepages)", pool), error);
+}
+
+/// What of an address space a mapping of so many bytes has. Of a file of huge pages whole ones: the
+/// kernel refuses to unmap less. `fd`: -1 for none.
+std::size_t mapped_bytes(std::size_t bytes, int fd) noexcept {
+  struct statfs system {};
+  if (fd < 0 || fstatfs(fd, &system) != 0 || system.f_type != HUGETLBFS_MAGIC) return bytes;
+  const auto page = static_cast<std::size_t>(system.f_bsize);
+  return (bytes + page - 1) / page * page;
 }
 
 }  // namespace
@@ -63,15 +90,17 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       return Allocation(address, bytes, true, -1);
     }
     case Memory::Source::huge: {
-      const std::size_t rounded = (bytes + huge_page - 1) / huge_page * huge_page;
-      void* address = mmap(nullptr, rounded, protection, anonymous | MAP_HUGETLB, -1, 0);
-      if (address == MAP_FAILED)
-        return no_memory(rounded, "huge pages (reserve some with vm.nr_hugepages)", errno);
-      return Allocation(address, rounded, true, -1);
+      const std::size_t page = memory.page_bytes();
+      if (!std::has_single_bit(page) || page < std::size_t{4096})
+        return fail(Code::invalid_argument, fmt::format("no huge page has {} bytes", page));
+      const std::size_t rounded = (bytes + page - 1) / page * page;
+      return map_huge_pages(rounded, page).map([&](void* address) {
+        return Allocation(address, rounded, true, -1);
+      });
     }
     case Memory::Source::shared: {
       if (auto enough = within_free_memory(bytes); !enough) return fail(std::move(enough.error()));
-      const int fd = memfd_create("weft-segment", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+      const int fd = open_memory_file("weft-segment", MFD_ALLOW_SEALING).release();
       if (fd < 0) return no_memory(bytes, "shared memory", errno);
       // Peers map it: it must not be cut off under them.
       const bool ready = ftruncate(fd, static_cast<off_t>(bytes)) == 0 &&
@@ -93,7 +122,7 @@ Result<Allocation> Allocation::make(const Memory& memory) {
       struct stat status {};
       if (fstat(memory.fd(), &status) != 0)
         return fail(Code::invalid_argument,
-                    fmt::format("descriptor {}: {}", memory.fd(), std::strerror(errno)));
+                    fmt::format("descriptor {}: {}", memory.fd(), error_text(errno)));
       // Touching pages behind the end of a file would kill the process.
       const auto length = static_cast<std::uint64_t>(status.st_size);
       if (S_ISREG(status.st_mode) && (memory.offset() > length || bytes > length - memory.offset()))
@@ -140,7 +169,7 @@ bool Allocation::may_fault() const noexcept {
 }
 
 Allocation::~Allocation() {
-  if (owned_) munmap(address_, size_);
+  if (owned_) munmap(address_, mapped_bytes(size_, fd_));
   if (fd_ >= 0) close(fd_);
 }
 

@@ -1,5 +1,6 @@
 #include "base/process.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/syscall.h>
@@ -17,6 +18,16 @@ std::string of_this_process(std::string text) {
   for (std::size_t at = 0; (at = text.find("%p", at)) != std::string::npos;)
     text.replace(at, 2, std::to_string(getpid()));
   return text;
+}
+
+/// Not /dev/null: programs see by EBADF that nobody reads what they print.
+void fill_standard_descriptors() noexcept {
+  for (int each = STDIN_FILENO; each <= STDERR_FILENO; ++each)
+    while (fcntl(each, F_GETFD) < 0) {
+      const int filled = open("/", O_PATH | O_CLOEXEC);
+      if (filled < 0) return;  // no descriptor is left: nothing can be opened either
+      if (filled > STDERR_FILENO) close(filled);  // another thread was faster
+    }
 }
 
 Descriptor open_process(std::int32_t pid) noexcept {

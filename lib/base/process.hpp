@@ -14,6 +14,11 @@ namespace weft::core {
 /// names of their own by it.
 std::string of_this_process(std::string text);
 
+/// Descriptors 0, 1 and 2 that are closed get a place holder: reading and writing it fails as
+/// before, and programs that this one starts do not get it. So no descriptor that is opened from
+/// now on, by Weft or a library under it, has a number that others take for standard error.
+void fill_standard_descriptors() noexcept;
+
 /// A descriptor of the process that has this number now (pidfd_open(2)); -1, with errno, if there
 /// is none, or Linux is older than 5.3.
 Descriptor open_process(std::int32_t pid) noexcept;

@@ -30,6 +30,7 @@ FileOptions from_c(const weft_file_options& c) {
   if (c.timeout_ns != 0) options.timeout = Nanoseconds(c.timeout_ns);
   options.checked_block = c.checked_block;
   if (c.sums != nullptr) options.sums = c.sums;
+  options.reserve = c.reserve;
   return options;
 }
 
@@ -57,6 +58,10 @@ weft_code weft_engine_add_own(weft_engine* engine, size_t bytes, weft_segment** 
 weft_code weft_engine_add_huge(weft_engine* engine, size_t bytes, weft_segment** segment,
                                weft_error** error) {
   return add(engine, Memory::huge(bytes), segment, error);
+}
+weft_code weft_engine_add_huge_pages(weft_engine* engine, size_t bytes, size_t page_bytes,
+                                     weft_segment** segment, weft_error** error) {
+  return add(engine, Memory::huge(bytes, page_bytes), segment, error);
 }
 weft_code weft_engine_add_shared(weft_engine* engine, size_t bytes, weft_segment** segment,
                                  weft_error** error) {

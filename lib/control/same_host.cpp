@@ -12,7 +12,10 @@
 #include <climits>
 #include <cstring>
 #include <string_view>
-#include <system_error>
+#include <utility>
+
+#include "base/descriptor.hpp"
+#include "base/system_error.hpp"
 
 namespace weft::core {
 namespace {
@@ -29,10 +32,6 @@ struct Page {
 template <typename... Args>
 Proof unproven(fmt::format_string<Args...> text, Args&&... args) {
   return Proof{.reason = fmt::format(text, std::forward<Args>(args)...)};
-}
-
-std::string error_text(int error) {
-  return std::generic_category().message(error);
 }
 
 /// Whether the path leads to a proof page, without opening it: the path comes from a stranger, and
@@ -60,7 +59,7 @@ bool read_page(const std::string& path, Page& page) {
 
 ProofPage::ProofPage(std::uint64_t incarnation) {
   if (getrandom(nonce_.data(), nonce_.size(), 0) != static_cast<ssize_t>(nonce_.size())) return;
-  descriptor_ = memfd_create(page_name, MFD_CLOEXEC);
+  descriptor_ = open_memory_file(page_name).release();
   if (descriptor_ < 0) return;
   if (ftruncate(descriptor_, sizeof(Page)) == 0) {
     page_ = mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);

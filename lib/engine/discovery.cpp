@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/process.hpp"
 #include "config/config_check.hpp"
 #include "config/settings.hpp"
 #include "device/device.hpp"
@@ -38,6 +39,7 @@ Result<Discovery> discover_for(const Config& config) {
 }
 
 Result<Discovery> discover_before_opening(const Config& call) {
+  fill_standard_descriptors();
   return resolve_settings(call, environment_for(call))
       .and_then(checked_config)
       .and_then(discover_for);

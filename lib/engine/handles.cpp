@@ -76,8 +76,10 @@ std::string_view to_string(State state) noexcept {
 Memory Memory::own(std::size_t bytes) {
   return Memory(Source::own, bytes);
 }
-Memory Memory::huge(std::size_t bytes) {
-  return Memory(Source::huge, bytes);
+Memory Memory::huge(std::size_t bytes, std::size_t page_bytes) {
+  Memory memory(Source::huge, bytes);
+  memory.page_bytes_ = page_bytes;
+  return memory;
 }
 Memory Memory::shared(std::size_t bytes) {
   return Memory(Source::shared, bytes);

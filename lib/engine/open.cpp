@@ -53,6 +53,7 @@ EngineState::EngineState(const Config& checked, std::vector<Setting> list, const
 
 Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
                                                        const EngineHooks& hooks) {
+  fill_standard_descriptors();
   auto settings = resolve_settings(call, environment_for(call));
   if (!settings) return fail(std::move(settings.error()));
   for (const std::string& warning : settings->warnings) log(LogLevel::warning, "{}", warning);

@@ -19,14 +19,16 @@ Result<void> within(const std::optional<topo::GroupRoom>& room, std::size_t byte
                           bytes, what, room->group.string(), room->left, room->limit));
 }
 
-Result<void> within_huge_pages(std::size_t bytes, const std::filesystem::path& root) {
-  if (auto had = within(topo::huge_page_room(root), bytes, "huge pages"); !had) return had;
-  const auto free = topo::free_huge_pages(root);
+Result<void> within_huge_pages(const Memory& memory, const std::filesystem::path& root) {
+  const std::size_t bytes = memory.bytes(), page = memory.page_bytes();
+  if (auto had = within(topo::huge_page_room(page, root), bytes, "huge pages"); !had) return had;
+  const auto free = topo::free_huge_pages(page, root);
   if (!free || bytes <= *free) return {};
-  return fail(Code::out_of_memory,
-              fmt::format("{} bytes of huge pages were asked for, and the machine has {} free "
-                          "(reserve some with vm.nr_hugepages)",
-                          bytes, *free));
+  return fail(
+      Code::out_of_memory,
+      fmt::format("{} bytes of huge pages of {} were asked for, and the machine has {} free "
+                  "(reserve some: {}/nr_hugepages)",
+                  bytes, page, *free, topo::huge_page_pool(page).string()));
 }
 
 }  // namespace
@@ -37,7 +39,7 @@ Result<void> check_room(const Memory& memory, const std::filesystem::path& root)
     case Memory::Source::shared:
       return within(topo::memory_room(root), memory.bytes(), "memory");
     case Memory::Source::huge:
-      return within_huge_pages(memory.bytes(), root);
+      return within_huge_pages(memory, root);
     case Memory::Source::map:
     case Memory::Source::adopt:
     case Memory::Source::file:

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/process.hpp"
 #include "device/device.hpp"
 #include "device/file/disk.hpp"
 #include "engine/outside_callbacks.hpp"
@@ -21,13 +22,13 @@ namespace {
 constexpr auto longest_pinning = std::chrono::seconds(10);
 
 // That NICs see. Transparent huge pages can't be counted on.
-constexpr std::uint64_t small_page = 4096, huge_page = std::uint64_t{2} << 20;
+constexpr std::uint64_t small_page = 4096;
 // NVIDIA_P2P_PAGE_SIZE_64KB (nv-p2p.h): what a NIC pins of a GPU's memory.
 constexpr std::uint64_t gpu_page = std::uint64_t{64} << 10;
 
 std::uint64_t page_bytes_of(const Memory& memory, const Device& device) {
   if (!device.direct()) return gpu_page;
-  return memory.source() == Memory::Source::huge ? huge_page : small_page;
+  return memory.source() == Memory::Source::huge ? memory.page_bytes() : small_page;
 }
 
 /// Of a segment that is a file.
@@ -245,6 +246,7 @@ Result<void> Segments::check_blocks(const Memory& memory) const {
 }
 
 Result<std::shared_ptr<SegmentState>> Segments::add(const Memory& memory) {
+  fill_standard_descriptors();
   if (auto room = check_room(memory); !room) return fail(std::move(room.error()));
   if (auto fits = check_blocks(memory); !fits) return fail(std::move(fits.error()));
   auto held = hold(memory);

@@ -38,7 +38,7 @@ void ring(const Head& head, const Descriptor& bell) noexcept {
 }
 
 Result<Descriptor> create_region() {
-  Descriptor region(memfd_create("weft-shm", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  Descriptor region = core::open_memory_file("weft-shm", MFD_ALLOW_SEALING);
   if (region.get() < 0) return fail(system_error("memfd_create"));
   if (ftruncate(region.get(), static_cast<off_t>(region_bytes)) != 0)
     return fail(system_error("ftruncate of a shared region"));

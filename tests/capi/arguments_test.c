@@ -124,6 +124,9 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_add_own(engine, 0, &no_segment, &error));
   INVALID(weft_engine_add_huge(NULL, 1, &no_segment, &error));
   INVALID(weft_engine_add_huge(engine, 1, NULL, &error));
+  INVALID(weft_engine_add_huge_pages(NULL, 1, 1 << 21, &no_segment, &error));
+  INVALID(weft_engine_add_huge_pages(engine, 1, 3, &no_segment, &error));
+  REFUSED(WEFT_UNSUPPORTED, weft_engine_add_huge_pages(engine, 1, 8192, &no_segment, &error));
   INVALID(weft_engine_add_shared(NULL, 1, &no_segment, &error));
   INVALID(weft_engine_add_shared(engine, 1, NULL, &error));
   INVALID(weft_engine_add_map(NULL, 0, 0, 1, &no_segment, &error));
@@ -141,6 +144,8 @@ static void memory_refuses_null(void) {
   INVALID(weft_engine_add_file(engine, "/no/such/file", 0, 1, &no_size, &no_segment, &error));
   weft_file_options odd_blocks = {.size = sizeof odd_blocks, .read_only = true, .checked_block = 3};
   INVALID(weft_engine_add_file(engine, "/proc/self/exe", 0, 0, &odd_blocks, &no_segment, &error));
+  weft_file_options no_room = {.size = sizeof no_room, .read_only = true, .reserve = true};
+  INVALID(weft_engine_add_file(engine, "/proc/self/exe", 0, 0, &no_room, &no_segment, &error));
   INVALID(weft_segment_copy(segment, NULL, NULL, 0, 0, &error));
   INVALID(weft_engine_adopt_near(engine, NULL, 1, "0000:00:00.0", &no_segment, &error));
   INVALID(weft_engine_adopt(engine, &byte, 1, NULL, &error));

@@ -35,8 +35,9 @@ def test_a_peer_reads_a_file(engines: Pair, tmp_path: Path) -> None:
 def test_a_peer_writes_a_file(engines: Pair, tmp_path: Path) -> None:
     data = pattern(SIZE, 2)
     path = tmp_path / "pages"
-    memory = weft.Memory.file(str(path), 0, SIZE, create=True, durable=True)
+    memory = weft.Memory.file(str(path), 0, SIZE, create=True, durable=True, reserve=True)
     with engines.b.add(memory) as segment:
+        assert path.stat().st_blocks * 512 >= SIZE
         remote = engines.a.import_grant(segment.grant(weft.Rights.write).blob)
         with engines.a.add(data) as here:
             engines.a.write(here, remote, [(0, 0, SIZE)]).wait()

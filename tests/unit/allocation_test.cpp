@@ -5,15 +5,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "base/descriptor.hpp"
+#include "control/same_host.hpp"
+#include "providers/shm/region.hpp"
+#include "refused_calls.hpp"
 
 namespace weft::core {
 namespace {
@@ -114,12 +121,70 @@ TEST(Allocation, HugePagesOrAClearError) {
   const std::size_t bytes = (pages + 1) * (std::size_t{2} << 20);
   const Error error = error_of(Memory::huge(bytes));
   EXPECT_TRUE(error.code() == Code::out_of_memory || error.code() == Code::unavailable);
-  EXPECT_THAT(error.message(), HasSubstr("vm.nr_hugepages"));
+  EXPECT_THAT(error.message(), HasSubstr("hugepages-2048kB/nr_hugepages"));
   EXPECT_THAT(error.message(), HasSubstr(std::to_string(bytes)));
   if (pages == 0) return;
   auto made = Allocation::make(Memory::huge(1));
   ASSERT_TRUE(made);
   EXPECT_EQ(made->size(), std::size_t{2} << 20) << "rounded up to a page";
+}
+
+/// Else the kernel takes its default size, which may be 1 GiB, and munmap of less fails.
+TEST(Allocation, HugePagesAreAskedForByTheirSize) {
+  constexpr std::uint32_t any_size = std::uint32_t{MAP_HUGE_MASK} << MAP_HUGE_SHIFT;
+  const bool tried =
+      weft::test::where_refused({SYS_mmap, 3, MAP_HUGETLB | any_size, MAP_HUGETLB, EOWNERDEAD}, [] {
+        for (const std::size_t page : {std::size_t{2} << 20, std::size_t{1} << 30}) {
+          const auto made = Allocation::make(Memory::huge(1, page));
+          if (made)
+            EXPECT_EQ(made->size(), page);
+          else
+            EXPECT_THAT(made.error().message(), testing::Not(HasSubstr(std::strerror(EOWNERDEAD))));
+        }
+      });
+  if (!tried) GTEST_SKIP() << "no system call can be refused here";
+}
+
+TEST(Allocation, HugePagesOfASizeThatThereIsNot) {
+  for (const std::size_t page : {0, 1, 3, 5000}) {
+    const Error error = error_of(Memory::huge(1, page));
+    EXPECT_EQ(error.code(), Code::invalid_argument) << page;
+    EXPECT_THAT(error.message(), HasSubstr(std::to_string(page)));
+  }
+  const Error error = error_of(Memory::huge(1, 8192));
+  EXPECT_EQ(error.code(), Code::unsupported);
+  EXPECT_THAT(error.message(), HasSubstr("hugepages-8kB"));
+}
+
+/// As under vm.memfd_noexec=2, and on Linux before 6.3, which knows no such flag.
+TEST(FilesInMemory, AreNotToBeExecutedWhereTheKernelKnowsThat) {
+  constexpr std::uint32_t noexec_seal = 8;
+  const auto make_all = [] {
+    EXPECT_TRUE(Allocation::make(Memory::shared(4096)));
+    EXPECT_TRUE(providers::shm::create_region());
+    EXPECT_NE(ProofPage(1).claim().pid, 0U);
+  };
+  const bool hardened =
+      weft::test::where_refused({SYS_memfd_create, 1, noexec_seal, 0, EACCES}, make_all);
+  const bool older =
+      weft::test::where_refused({SYS_memfd_create, 1, noexec_seal, noexec_seal, EINVAL}, make_all);
+  if (!hardened || !older) GTEST_SKIP() << "no system call can be refused here";
+}
+
+TEST(Allocation, MapsPartsOfHugePagesAndUnmapsThem) {
+  constexpr std::size_t page = std::size_t{2} << 20;
+  constexpr unsigned two_mebibytes = 21U << MAP_HUGE_SHIFT;
+  const Descriptor file(memfd_create("test", MFD_CLOEXEC | MFD_HUGETLB | two_mebibytes));
+  if (free_huge_pages() == 0 || file.get() < 0 || ftruncate(file.get(), page) != 0)
+    GTEST_SKIP() << "there are no free huge pages of 2 MiB";
+  const std::byte* address = nullptr;
+  {
+    const auto made = Allocation::make(Memory::map(file.get(), 0, 5000));
+    ASSERT_TRUE(made) << made.error().to_string();
+    address = made->address();
+    EXPECT_EQ(made->size(), 5000U);
+  }
+  EXPECT_FALSE(is_mapped(address));
 }
 
 TEST(Allocation, AdoptedMemoryStaysTheCallers) {

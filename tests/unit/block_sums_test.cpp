@@ -5,11 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <barrier>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -28,6 +30,8 @@
 #include "files.hpp"
 #include "folder.hpp"
 #include "pattern.hpp"
+#include "refused_calls.hpp"
+#include "warnings.hpp"
 
 namespace weft::core::test::block_sums_tests {
 namespace {
@@ -39,7 +43,10 @@ using weft::test::Folder;
 using weft::test::holds;
 using weft::test::pattern;
 using weft::test::put;
+using weft::test::RefusedCall;
 using weft::test::same_bytes;
+using weft::test::Warnings;
+using weft::test::where_refused;
 
 constexpr std::size_t block = 64 << 10, blocks = 40, file_bytes = block * blocks;
 constexpr std::size_t head = 4096;
@@ -227,7 +234,8 @@ TEST_P(CheckedFile, SumsThatAreCutOffAreAnError) {
   ASSERT_TRUE(write(file, 1));
   ASSERT_EQ(truncate(sums.c_str(), head + 10 * 8), 0);
   EXPECT_TRUE(read_block(file, 9));
-  EXPECT_TRUE(fails(read_block(file, 10), Code::unavailable, "'" + sums + "' ends at byte"));
+  EXPECT_TRUE(fails(read_block(file, 10), Code::unavailable,
+                    "'" + sums + "' ends at byte " + std::to_string(head + 10 * 8) + ": "));
 }
 
 /// Parts of one file, which each opener makes as long as its part needs.
@@ -518,6 +526,42 @@ TEST_F(SumsOf, OneMayWriteABlockOrSeveralMayReadIt) {
 }
 
 /// Such as those of a file that was removed and made anew.
+/// Nobody could be kept off then. A file that is not checked can be used all the same.
+TEST_F(SumsOf, WhereThereAreNoLocksNothingIsChecked) {
+  put(path, pattern(file_bytes, 1));
+  must_open(Memory::file(path, 0, file_bytes, checked()));
+  FileOptions reads = checked(), unchecked;
+  reads.read_only = true;
+  unchecked.create = true;
+  const Warnings warnings;
+  for (const int error : {ENOLCK, ENOSYS, EOPNOTSUPP}) {
+    const RefusedCall no_locks{SYS_fcntl, 1, ~0U, F_OFD_SETLK, static_cast<std::uint32_t>(error)};
+    const bool tried = where_refused(no_locks, [&] {
+      for (const FileOptions& options : {checked(), reads})
+        EXPECT_TRUE(fails(open(options), Code::unsupported, "'" + sums + "': ") &&
+                    fails(open(options), Code::unsupported, "the file system has no locks"));
+      EXPECT_TRUE(open(unchecked));
+    });
+    if (!tried) GTEST_SKIP() << "no system call can be refused here";
+  }
+  EXPECT_GT(warnings.about("'" + path + "': its file system has no locks"), 0);
+}
+
+/// As some network file systems give them to everybody.
+TEST_F(SumsOf, LocksThatKeepNobodyOffAreFoundOut) {
+  put(path, pattern(file_bytes, 1));
+  must_open(Memory::file(path, 0, file_bytes, checked()));
+  FileOptions reads = checked();
+  reads.read_only = true;
+  const bool tried = where_refused({SYS_fcntl, 1, ~0U, F_OFD_SETLK, 0}, [&] {
+    for (const FileOptions& options : {checked(), reads})
+      EXPECT_TRUE(fails(open(options), Code::unsupported, "gives one lock to several"));
+  });
+  if (!tried) GTEST_SKIP() << "no system call can be refused here";
+  EXPECT_TRUE(open(reads));
+  EXPECT_TRUE(open(checked()));
+}
+
 TEST_F(SumsOf, WhatAFileDidNotHaveIsForgotten) {
   const auto write_all = [&] {
     const SegmentPtr file = segment_of(must_open(Memory::file(path, 0, file_bytes, checked())));

@@ -93,8 +93,8 @@ TEST(ControlGroup, NothingIsLimitedWhereNothingIsTold) {
   const Tree tree;
   EXPECT_EQ(cpu_quota(tree.root()), std::nullopt);
   EXPECT_FALSE(memory_room(tree.root()));
-  EXPECT_FALSE(huge_page_room(tree.root()));
-  EXPECT_EQ(free_huge_pages(tree.root()), std::nullopt);
+  EXPECT_FALSE(huge_page_room(2 * mib, tree.root()));
+  EXPECT_EQ(free_huge_pages(2 * mib, tree.root()), std::nullopt);
   EXPECT_EQ(available_memory(tree.root()), std::nullopt);
 }
 
@@ -238,28 +238,29 @@ TEST(ControlGroup, AGroupThatHasMoreThanItsLimitHasNothingLeft) {
   EXPECT_EQ(memory_room(tree.root())->group, tree.root() / "sys/fs/cgroup/one");
 }
 
-TEST(ControlGroup, HugePagesAreThoseOfTheUsualSize) {
+TEST(ControlGroup, HugePagesAreThoseOfTheSizeThatIsAskedFor) {
   const Tree tree;
-  tree.put("proc/meminfo", "MemAvailable:   2048 kB\nHugepagesize:       1048576 kB");
+  constexpr std::uint64_t page = 1024 * mib;
+  tree.put("proc/meminfo", "MemAvailable:   2048 kB\nHugepagesize:       2048 kB");
   EXPECT_THAT(available_memory(tree.root()), Optional(2 * mib));
   const fs::path pool = "sys/kernel/mm/hugepages/hugepages-1048576kB";
   tree.put(pool / "free_hugepages", 5);
-  EXPECT_THAT(free_huge_pages(tree.root()), Optional(5 * 1024 * mib));
+  EXPECT_THAT(free_huge_pages(page, tree.root()), Optional(5 * 1024 * mib));
   tree.put(pool / "resv_hugepages", 2);
   tree.put(pool / "nr_overcommit_hugepages", 4);
   tree.put(pool / "surplus_hugepages", 3);
-  EXPECT_THAT(free_huge_pages(tree.root()), Optional(4 * 1024 * mib));
+  EXPECT_THAT(free_huge_pages(page, tree.root()), Optional(4 * 1024 * mib));
 
   tree.second_version("/one");
   tree.put("sys/fs/cgroup/one/hugetlb.2MB.max", 0);
   tree.put("sys/fs/cgroup/one/hugetlb.2MB.current", 0);
-  EXPECT_FALSE(huge_page_room(tree.root()));
+  EXPECT_FALSE(huge_page_room(page, tree.root()));
   tree.put("sys/fs/cgroup/one/hugetlb.1GB.max", 3 * 1024 * mib);
   tree.put("sys/fs/cgroup/one/hugetlb.1GB.current", 1024 * mib);
-  EXPECT_EQ(huge_page_room(tree.root())->left, 2 * 1024 * mib);
+  EXPECT_EQ(huge_page_room(page, tree.root())->left, 2 * 1024 * mib);
   tree.put("sys/fs/cgroup/one/hugetlb.1GB.rsvd.max", 1024 * mib);
   tree.put("sys/fs/cgroup/one/hugetlb.1GB.rsvd.current", 0);
-  EXPECT_EQ(huge_page_room(tree.root())->left, 1024 * mib);
+  EXPECT_EQ(huge_page_room(page, tree.root())->left, 1024 * mib);
 }
 
 TEST(Cores, AQuotaIsRoundedUp) {
@@ -300,11 +301,11 @@ TEST(Room, MemoryThatNoGroupHasLeftIsRefusedWithTheNumbers) {
 
 TEST(Room, HugePagesThatAreNotThereAreRefusedWithTheNumbers) {
   const Tree tree;
-  tree.put("proc/meminfo", "Hugepagesize:       2048 kB");
   tree.put("sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages", 10);
   EXPECT_EQ(refusal(Memory::huge(20 * mib), tree), "");
   EXPECT_THAT(refusal(Memory::huge(20 * mib + 1), tree),
-              testing::AllOf(HasSubstr(std::to_string(20 * mib)), HasSubstr("vm.nr_hugepages")));
+              testing::AllOf(HasSubstr(std::to_string(20 * mib)),
+                             HasSubstr("hugepages-2048kB/nr_hugepages")));
   tree.first_version("/one");
   tree.put("sys/fs/cgroup/hugetlb/one/hugetlb.2MB.limit_in_bytes", 8 * mib);
   tree.put("sys/fs/cgroup/hugetlb/one/hugetlb.2MB.usage_in_bytes", 2 * mib);

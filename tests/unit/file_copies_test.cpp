@@ -4,10 +4,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <thread>
 
@@ -16,8 +19,10 @@
 #include "file_segments.hpp"
 #include "files.hpp"
 #include "folder.hpp"
+#include "forked.hpp"
 #include "hung_drive.hpp"
 #include "pattern.hpp"
+#include "refused_calls.hpp"
 
 namespace weft::core::test::file_copies_tests {
 namespace {
@@ -32,6 +37,7 @@ using weft::test::Mounted;
 using weft::test::pattern;
 using weft::test::put;
 using weft::test::same_bytes;
+using weft::test::where_refused;
 
 constexpr std::size_t file_bytes = (3 << 20) + 777, memory_bytes = 4 << 20;
 
@@ -161,7 +167,7 @@ TEST_P(FileCopies, AFileThatIsCutOffIsAnError) {
     const auto failed = copy_by_file(memory, file, pairs, soon());
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().code(), Code::unavailable);
-    EXPECT_THAT(failed.error().message(), HasSubstr("'" + path + "' ends at byte"));
+    EXPECT_THAT(failed.error().message(), HasSubstr("'" + path + "' ends at byte 5000: "));
   }
   EXPECT_TRUE(copy_by_file(memory, file, left, soon()));
   EXPECT_TRUE(same_bytes({memory->address(), 5000}, pattern(5000, 1)));
@@ -236,6 +242,95 @@ TEST(OpenFile, RefusesWhatIsNoFileAndWhatIsTooShort) {
   create.create = true;
   EXPECT_EQ(must_open(Memory::file(file, 0, 20, create))->size(), 20U);
   EXPECT_EQ(std::filesystem::file_size(file), 20U);
+}
+
+FileOptions reserving() {
+  FileOptions options;
+  options.create = true;
+  options.reserve = true;
+  return options;
+}
+
+TEST(OpenFile, ReservesRoomOrSaysHowMuchThereIs) {
+  const Folder folder;
+  Mounted small = Mounted::tmpfs(folder, "5m");
+  if (!small.why_not().empty()) GTEST_SKIP() << small.why_not();
+  const auto blocks_of = [](const std::string& path) {
+    struct stat status {};
+    return stat(path.c_str(), &status) == 0 ? static_cast<std::size_t>(status.st_blocks) : 0;
+  };
+  FileOptions checked = reserving();
+  checked.checked_block = 4096;
+  const std::string one = small.at("one"), two = small.at("two");
+  ASSERT_TRUE(OpenFile::open(Memory::file(one, 0, 3 << 20, checked)));
+  EXPECT_EQ(blocks_of(one) * 512, 3U << 20);
+  EXPECT_GE(blocks_of(one + ".xxh3") * 512, std::filesystem::file_size(one + ".xxh3"));
+  ASSERT_TRUE(OpenFile::open(Memory::file(two, 0, 100, reserving())));
+  const auto opened = OpenFile::open(Memory::file(two, 0, 4 << 20, reserving()));
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().code(), Code::unavailable);
+  EXPECT_THAT(opened.error().message(), HasSubstr("'" + two + "': no room for 4194304 bytes"));
+  EXPECT_THAT(opened.error().message(), testing::ContainsRegex("has [0-9]+ free"));
+  EXPECT_EQ(std::filesystem::file_size(two), 100U) << "as it was";
+  EXPECT_LE(blocks_of(two) * 512, 4096U);
+  EXPECT_TRUE(small.unmount());
+}
+
+TEST(OpenFile, RoomThatCantBeReservedIsAnError) {
+  const Folder folder;
+  const auto file = [&](const FileOptions& options) {
+    return OpenFile::open(Memory::file(folder.at("file"), 0, 8192, options));
+  };
+  const bool tried = where_refused({SYS_fallocate, 1, ~0U, 0, EOPNOTSUPP}, [&] {
+    const auto refused = file(reserving());
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::unsupported);
+    EXPECT_THAT(refused.error().message(), HasSubstr("can't reserve room"));
+  });
+  FileOptions reads = reserving();
+  ASSERT_TRUE(file(reserving()));
+  reads.read_only = true;
+  const auto refused = file(reads);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::invalid_argument);
+  if (!tried) GTEST_SKIP() << "no system call can be refused here";
+}
+
+TEST(OpenFile, TheLimitOfOpenFilesIsNamed) {
+  const Folder folder;
+  const std::string path = folder.write("file", "0123456789");
+  EXPECT_EQ(weft::test::in_forked_child([&] {
+              const Descriptor next(dup(0));
+              const auto most = static_cast<rlim_t>(next.get());
+              const rlimit limit{most, most};
+              if (setrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+              const auto opened = OpenFile::open(Memory::file(path, 0, 0));
+              if (opened) return 2;
+              const std::string words =
+                  "(the process may have " + std::to_string(most) + ": RLIMIT_NOFILE";
+              return opened.error().message().find(words) == std::string::npos ? 3 : 0;
+            }),
+            0);
+}
+
+TEST(OpenFile, HasASecondDescriptorForDirectIoAlone) {
+  const Folder folder;
+  const std::string path = folder.write("file", std::string(8192, 'x'));
+  const auto open_files = [] {
+    const std::filesystem::directory_iterator all("/proc/self/fd");
+    return std::distance(begin(all), end(all));
+  };
+  const auto before = open_files();
+  FileOptions buffered;
+  buffered.direct = false;
+  for (const auto& [bytes, options] :
+       {std::pair(8192U, buffered), std::pair(4095U, FileOptions())}) {
+    const auto file = must_open(Memory::file(path, 0, bytes, options));
+    EXPECT_FALSE(file->direct());
+    EXPECT_EQ(open_files(), before + 1) << file->how();
+  }
+  const auto file = must_open(Memory::file(path, 0, 8192));
+  EXPECT_EQ(open_files(), before + (file->direct() ? 2 : 1)) << file->how();
 }
 
 /// A file whose device hangs, and memory.

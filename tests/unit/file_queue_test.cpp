@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 
 #include <array>
 #include <cerrno>
@@ -11,8 +12,10 @@
 #include <fstream>
 #include <thread>
 
+#include "device/file/io_ring.hpp"
 #include "folder.hpp"
 #include "pattern.hpp"
+#include "refused_calls.hpp"
 
 namespace weft::core::test::file_queue_tests {
 namespace {
@@ -28,6 +31,7 @@ constexpr std::size_t file_bytes = 8 << 20, page = file_page;
 
 /// What was begun, and what is to be told of it.
 struct Script {
+  bool full = false;  // it takes nothing
   std::vector<Io*> begun;
   std::deque<Io*> over;
 
@@ -53,8 +57,8 @@ class Scripted final : public IoChannel {
  public:
   explicit Scripted(Script& script) : script_(script) {}
   bool begin(Io& io) override {
-    script_.begun.push_back(&io);
-    return true;
+    if (!script_.full) script_.begun.push_back(&io);
+    return !script_.full;
   }
   std::size_t ended(std::span<Io*> into) override {
     std::size_t count = 0;
@@ -201,6 +205,70 @@ TEST_F(FileQueueTest, BytesUnderWayAreBounded) {
     EXPECT_LE(bytes, 3U << 20);
   }
   EXPECT_TRUE(same_bytes(memory, pattern(file_bytes, 1)));
+}
+
+/// A kernel that is short of memory, or a channel of room, is no fault of the file's.
+TEST_F(FileQueueTest, WhatIsRefusedForNowIsBegunAgain) {
+  for (const std::size_t block : {std::size_t{0}, std::size_t{4096}}) {
+    FileOptions options;
+    options.checked_block = block;
+    const auto file = open(options);
+    FileQueue queue = queue_of(*file, script);
+    begin(queue, out(*file, 0, 2 * page));
+    begin(queue, out(*file, 4 * page, page));
+    const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+    std::size_t over = 0;
+    for (int round = 0; over < 2 && !deadline.passed(); ++round) {
+      script.full = round % 5 == 1;
+      if (!script.begun.empty() && round < 20)
+        script.end(*script.begun.front(), round % 2 == 0 ? -ENOMEM : -EAGAIN);
+      else
+        script.carry_out_all();
+      for (const auto& each : queue.news()) {
+        EXPECT_FALSE(each.error) << each.error->to_string();
+        ++over;
+      }
+    }
+    EXPECT_EQ(over, 2U);
+    EXPECT_TRUE(same_bytes({memory.data(), 2 * page}, pattern(2 * page, 1)));
+    EXPECT_TRUE(same_bytes({memory.data() + 4 * page, page}, pattern(page, 1, 4 * page)));
+  }
+}
+
+TEST_F(FileQueueTest, WhatIsRefusedAllTheTimeEndsWithTheReason) {
+  FileOptions options;
+  options.timeout = std::chrono::milliseconds(500);
+  const auto file = open(options);
+  FileQueue queue = queue_of(*file, script);
+  begin(queue, out(*file, 0, page));
+  std::vector<CopyQueue::News> news;
+  const Deadline deadline = Deadline::in(std::chrono::seconds(60));
+  while (news.empty() && !deadline.passed()) {
+    if (!script.begun.empty()) script.end(*script.begun.front(), -ENOMEM);
+    news = queue.news();
+  }
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_TRUE(news.front().over);
+  EXPECT_EQ(news.front().error->code(), Code::out_of_memory);
+  EXPECT_THAT(news.front().error->message(), HasSubstr("'" + path + "' failed: Cannot allocate"));
+  begin(queue, out(*file, page, page));
+  script.carry_out_all();
+  EXPECT_THAT(queue.news(), SizeIs(1)) << "others are served";
+}
+
+/// It need not wait for a kernel that takes nothing.
+TEST_F(FileQueueTest, WhatIsPutOffCanBeGivenUp) {
+  const auto file = open();
+  FileQueue queue = queue_of(*file, script);
+  const std::uint64_t number = begin(queue, out(*file, 0, page));
+  script.end(*script.begun.front(), -ENOMEM);
+  script.full = true;
+  EXPECT_THAT(queue.news(), IsEmpty());
+  queue.give_up(number);
+  const auto news = queue.news();
+  ASSERT_THAT(news, SizeIs(1));
+  EXPECT_TRUE(news.front().over);
+  EXPECT_EQ(news.front().error->code(), Code::cancelled);
 }
 
 TEST_F(FileQueueTest, ADeviceThatDoesNotAnswerIsSaidOnceAndItsEndLater) {
@@ -372,6 +440,17 @@ TEST(IoChannels, CarryOutWhatIsBegun) {
     EXPECT_EQ(bytes[0], std::byte{'3'});
     close(fd);
   }
+}
+
+/// As in Linux 5.1 to 5.5.
+TEST(IoChannels, ARingThatCantReadIsNotUsed) {
+  if (const auto ring = open_io_ring(); !ring) GTEST_SKIP() << ring.error().message();
+  const bool tried = weft::test::where_refused({SYS_io_uring_register, 0, 0, 0, EINVAL}, [] {
+    const auto ring = open_io_ring();
+    ASSERT_FALSE(ring);
+    EXPECT_THAT(ring.error().message(), HasSubstr("can't read and write files"));
+  });
+  if (!tried) GTEST_SKIP() << "no system call can be refused here";
 }
 
 /// However long all of it takes.

@@ -1,17 +1,24 @@
 // What Weft shares with the rest of a process: variables, and libfabrics.
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <weft/engine.hpp>
 #include <weft/process.hpp>
 
+#include "device/file/io_channel.hpp"
 #include "providers/environment.hpp"
 #include "providers/libfabric.hpp"
+#include "refused_calls.hpp"
 
 namespace weft {
 namespace {
@@ -34,6 +41,38 @@ const ProcessVariable* find(const std::vector<ProcessVariable>& all, const std::
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const auto& each) { return each.name == name; });
   return found != all.end() ? &*found : nullptr;
+}
+
+constexpr int standard[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+
+/// As if they were closed, but no other descriptor has their numbers.
+bool take_no_place_but_their_own() {
+  return std::all_of(std::begin(standard), std::end(standard), [](int each) {
+    char byte = 0;
+    return (fcntl(each, F_GETFD) & FD_CLOEXEC) != 0 && (fcntl(each, F_GETFL) & O_PATH) != 0 &&
+           write(each, "x", 1) < 0 && errno == EBADF && read(each, &byte, 1) < 0 && errno == EBADF;
+  });
+}
+
+/// A line that a library of the program prints must not go over memory or a file of Weft's.
+TEST(Process, KeepsItsStandardDescriptorsEvenIfTheyAreClosed) {
+  EXPECT_TRUE(in_child([] {
+    for (const int each : standard) close(each);
+    Config config;
+    config.listen = "127.0.0.1:0";
+    config.providers = {"shm", "tcp"};
+    auto engine = Engine::open(config);
+    if (!engine || !take_no_place_but_their_own()) return false;
+    for (const int each : standard) close(each);
+    // The engine's threads read a file now and then: for that moment a number may be taken.
+    const Deadline deadline = Deadline::in(std::chrono::seconds(20));
+    while (!deadline.passed()) {
+      const auto segment = engine->add(Memory::shared(4096));
+      if (!segment) return false;
+      if (take_no_place_but_their_own()) return true;
+    }
+    return false;
+  }));
 }
 
 TEST(Process, IsPreparedOnceAndTellsWhoSetWhat) {
@@ -105,6 +144,16 @@ TEST(Process, TellsWhichLibfabricIsUsedAndWhichIsNot) {
   EXPECT_THAT(both.others, Contains(copy.string()));
   EXPECT_THAT(both.version, HasSubstr("."));
   std::filesystem::remove(copy);
+}
+
+/// A ring may be refused later than the first: for want of descriptors, or of locked memory.
+TEST(Process, TellsThatSomeFilesGoByThreads) {
+  if (core::io_channel_name() != "io_uring") GTEST_SKIP() << core::io_channel_name();
+  const bool tried = test::where_refused({SYS_io_uring_setup, 0, 0, 0, EMFILE},
+                                         [] { EXPECT_TRUE(core::open_io_channel()); });
+  if (!tried) GTEST_SKIP() << "no system call can be refused here";
+  EXPECT_THAT(core::io_channel_name(),
+              testing::AllOf(HasSubstr("io_uring, and threads"), HasSubstr("RLIMIT_NOFILE")));
 }
 
 }  // namespace

@@ -10,10 +10,12 @@
 #include <cerrno>
 #include <filesystem>
 
+#include "base/system_error.hpp"
 #include "base/xxh3.hpp"
 #include "device/file/file_errors.hpp"
 #include "device/file/file_lock.hpp"
 #include "device/file/file_page.hpp"
+#include "device/file/file_room.hpp"
 
 namespace weft::core {
 namespace {
@@ -76,9 +78,19 @@ Result<std::unique_ptr<BlockSums>> BlockSums::open(const Wanted& wanted) {
 Result<void> BlockSums::lock(const Range& blocks, bool write) {
   const std::uint64_t begin = place_of(blocks.offset, block_);
   const std::uint64_t end = place_of(blocks.offset + blocks.length, block_);
-  const int failed = try_file_lock(file_.get(), write ? F_WRLCK : F_RDLCK, {begin, end - begin});
-  if (failed == 0) return {};
-  if (!is_file_locked(failed)) return fail(file_error(path_, failed));
+  const Range bytes{begin, end - begin};
+  const int failed = try_file_lock(file_.get(), write ? F_WRLCK : F_RDLCK, bytes);
+  if (failed == 0 && is_file_lock_met(path_, bytes)) return {};
+  if (!is_file_locked(failed))
+    return fail(
+        Code::unsupported,
+        fmt::format("'{}': blocks can't be checked here, for two may write one at the same time: "
+                    "the file system {}. Name a file of sums in another one "
+                    "(FileOptions::sums), the same for all, or leave checked_block 0",
+                    path_,
+                    failed != 0
+                        ? fmt::format("has no locks ({}, errno {})", error_text(failed), failed)
+                        : "gives one lock to several"));
   return fail(Code::unavailable,
               fmt::format("'{}' is in use: of blocks that are checked, one segment may write, or "
                           "several may read",
@@ -129,6 +141,8 @@ Result<void> BlockSums::fit(const Wanted& wanted) {
   const bool forgets = knows_more && known < needed;
   if ((forgets && !resize(known)) || ((forgets || *length < needed) && !resize(needed)))
     return fail(file_error(path_, errno));
+  if (wanted.reserve)
+    if (auto reserved = reserve_room(file_.get(), path_, {0, needed}); !reserved) return reserved;
   if (wanted.durable && fsync(file_.get()) != 0) return fail(file_error(path_, errno));
   return {};
 }

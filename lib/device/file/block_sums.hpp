@@ -33,10 +33,12 @@ class BlockSums {
     std::uint64_t known = 0;  // the file had so many bytes before: sums behind them are of no block
     bool write = false;
     bool durable = false;
+    bool reserve = false;  // room on the drive
   };
   /// Makes the file if there is none and it may be written, and makes it as long as it has to be.
   /// Until it is closed, nobody else may write these blocks with their sums, nor read them if
-  /// `write`. With the OpeningLock of the file, and before that is made longer. May block.
+  /// `write`: `unsupported` where no lock can keep them off. With the OpeningLock of the file, and
+  /// before that is made longer. May block.
   static Result<std::unique_ptr<BlockSums>> open(const Wanted& wanted);
   /// Of one block; never 0.
   static std::uint64_t of(const std::byte* block, std::uint64_t bytes) noexcept;

@@ -152,7 +152,7 @@ Result<void> Disk::hash(Xxh3& hash, const void* memory, std::size_t bytes) const
         pread(file->fd(false), buffer.get(), std::min(bytes, slice), static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(file_io_error(file->path(), errno, false));
-    if (got == 0) return fail(file_cut_off(file->path(), at));
+    if (got == 0) return fail(file_cut_off(file->path(), file->fd(false), at));
     const auto length = static_cast<std::size_t>(got);
     hash.add(buffer.get(), length);
     bytes -= length;

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cstring>
+
+#include "base/system_error.hpp"
+#include "device/file/file_room.hpp"
 
 namespace weft::core {
 namespace {
@@ -33,18 +36,20 @@ Code code_of(int number) {
 
 Error file_error(const std::string& path, int number) {
   return Error(code_of(number),
-               fmt::format("'{}': {} (errno {})", path, std::strerror(number), number));
+               fmt::format("'{}': {} (errno {})", path, error_text(number), number));
 }
 
 Error file_io_error(const std::string& path, int number, bool write) {
   return Error(code_of(number), fmt::format("{} file '{}' failed: {} (errno {})",
                                             write ? "writing to" : "reading from", path,
-                                            std::strerror(number), number));
+                                            error_text(number), number));
 }
 
-Error file_cut_off(const std::string& path, std::uint64_t at) {
+Error file_cut_off(const std::string& path, int fd, std::uint64_t at) {
+  // Others may have made it longer since.
+  const std::uint64_t end = std::min(at, file_length(fd, path).value_or(at));
   return Error(Code::unavailable,
-               fmt::format("file '{}' ends at byte {}: it was cut off (errno {})", path, at, EIO));
+               fmt::format("file '{}' ends at byte {}: it was cut off (errno {})", path, end, EIO));
 }
 
 }  // namespace weft::core

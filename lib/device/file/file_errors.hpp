@@ -11,6 +11,7 @@ namespace weft::core {
 Error file_error(const std::string& path, int number);
 /// Of a read or write.
 Error file_io_error(const std::string& path, int number, bool write);
-Error file_cut_off(const std::string& path, std::uint64_t at);
+/// Of a read that came to the end of the open file, from byte `at` on.
+Error file_cut_off(const std::string& path, int fd, std::uint64_t at);
 
 }  // namespace weft::core

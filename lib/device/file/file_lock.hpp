@@ -11,13 +11,16 @@ namespace weft::core {
 int try_file_lock(int fd, short kind, const Range& bytes) noexcept;
 /// Others have it.
 bool is_file_locked(int failed) noexcept;
+/// Whether another opening of the file, at that path, meets the lock that this one has. Some
+/// network file systems give a lock to everybody. True where it can't be told.
+bool is_file_lock_met(const std::string& path, const Range& bytes) noexcept;
 
 /// While a file is opened that may have to be made longer: nobody else does so at the same time,
 /// and makes it shorter by that.
 class OpeningLock {
  public:
   /// `write`: whether the descriptor was opened for it. May block, for a while. Where the file
-  /// system has no locks there is none.
+  /// system has no locks there is none: the log says so, if `write`.
   static Result<OpeningLock> take(int fd, bool write, const std::string& path);
   OpeningLock(OpeningLock&& other) noexcept;
   OpeningLock& operator=(OpeningLock&&) = delete;

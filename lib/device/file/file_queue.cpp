@@ -18,6 +18,8 @@ namespace {
 constexpr std::size_t most_in_one = std::size_t{1} << 20;
 // Free buffers that are kept, in each size.
 constexpr std::size_t most_free = 16;
+// Before what the kernel had no memory for is begun again. Guess.
+constexpr auto pause_of_refused = std::chrono::milliseconds(1);
 
 bool whole_pages(std::uint64_t value) {
   return value % file_page == 0;
@@ -55,7 +57,7 @@ FileQueue::FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel, Of of
 
 FileQueue::~FileQueue() {
   // The kernel may read and write these buffers for as long as the drive is silent.
-  if (state_->under_way > 0) leak(std::move(state_));
+  if (state_->under_way > state_->put_off.size()) leak(std::move(state_));
 }
 
 CopyQueue::Begun FileQueue::copy(std::span<const Copy> copies, Priority priority) {
@@ -217,6 +219,7 @@ std::vector<CopyQueue::News> FileQueue::news() {
     for (std::size_t i = 0; i < count; ++i) advance(*static_cast<Part*>(over[i]->owner));
     if (count < over.size()) break;
   }
+  begin_again();
   start();
   look_for_silence(Clock::now());
   return std::exchange(news_, {});
@@ -228,6 +231,7 @@ Deadline FileQueue::look_again() const {
   constexpr auto for_silence = std::chrono::milliseconds(10);
   const bool waiting = std::any_of(state_->waiting.begin(), state_->waiting.end(),
                                    [](const auto& parts) { return !parts.empty(); });
+  if (!waiting && !state_->put_off.empty()) return Deadline::in(pause_of_refused);
   return waiting ? Deadline::in(for_room) : Deadline::in(for_silence);
 }
 
@@ -235,7 +239,7 @@ void FileQueue::give_up(std::uint64_t number) {
   const auto found = state_->requests.find(number);
   if (found == state_->requests.end()) return;
   Request& request = found->second;
-  if (request.waiting == 0) return;  // it ends as it would have
+  if (request.waiting == 0 && !is_put_off(request)) return;  // it ends as it would have
   if (!request.error) request.error = Error(Code::cancelled, "the copy was cancelled");
   drop_waiting(request);
   end_if_over(request);
@@ -248,9 +252,13 @@ void FileQueue::advance(Part& part) {
   const bool of_sums = part.next.has_value();
   OpenFile& file = *part.request->file;
   const std::string& path = of_sums ? file.sums()->path() : file.path();
+  const bool is_short = result == -EAGAIN || result == -ENOMEM;
+  if (!is_short) part.refused_since.reset();
   // Cancelled: the thread that began it has ended.
-  if (result == -EINTR || result == -EAGAIN || result == -ECANCELED) {
+  if (result == -EINTR || result == -ECANCELED) {
     go_on(part, 0);
+  } else if (is_short) {
+    put_off(part, static_cast<int>(-result));
   } else if (result == -EINVAL && part.direct && !of_sums) {
     file.refuse_direct();
     part.direct = false;
@@ -258,7 +266,8 @@ void FileQueue::advance(Part& part) {
   } else if (result < 0) {
     finish(part, file_io_error(path, static_cast<int>(-result), part.io.write));
   } else if (result == 0) {
-    finish(part, part.io.write ? file_io_error(path, EIO, true) : file_cut_off(path, part.io.at));
+    finish(part, part.io.write ? file_io_error(path, EIO, true)
+                               : file_cut_off(path, part.io.fd, part.io.at));
   } else if (static_cast<std::size_t>(result) >= part.io.bytes) {
     done(part);
   } else {
@@ -276,8 +285,40 @@ void FileQueue::go_on(Part& part, std::size_t done) {
     if (!whole_pages(part.io.at) || !whole_pages(part.io.bytes)) part.direct = false;
     part.io.fd = part.request->file->fd(part.direct);
   }
-  if (!state_->channel->begin(part.io))
-    finish(part, file_io_error(part.request->file->path(), EAGAIN, part.io.write));
+  if (!state_->channel->begin(part.io)) put_off(part, EAGAIN);
+}
+
+/// The kernel, or the channel, is short of something, and that is no fault of the file's: again a
+/// little later, for as long as a drive may be silent.
+void FileQueue::put_off(Part& part, int number) {
+  const OpenFile& file = *part.request->file;
+  const auto now = Clock::now();
+  if (!part.refused_since) part.refused_since = now;
+  if (now - *part.refused_since > file.options().timeout)
+    return finish(
+        part, file_io_error(part.next ? file.sums()->path() : file.path(), number, part.io.write));
+  part.again = now + pause_of_refused;
+  state_->put_off.push_back(&part);
+}
+
+bool FileQueue::is_put_off(const Request& request) const {
+  return std::ranges::any_of(state_->put_off,
+                             [&](const Part* part) { return part->request == &request; });
+}
+
+/// What was put off, where its time has come, and it is still wanted.
+void FileQueue::begin_again() {
+  const auto now = Clock::now();
+  for (Part* part : std::exchange(state_->put_off, {})) {
+    if (part->request->error) {
+      finish(*part, part->request->error);
+    } else if (now < part->again) {
+      state_->put_off.push_back(part);
+    } else {
+      part->request->since = now;  // the drive was not asked meanwhile
+      go_on(*part, 0);
+    }
+  }
 }
 
 /// With its sums, which the bytes follow, or with these.
@@ -349,7 +390,8 @@ void FileQueue::look_for_silence(Clock::time_point now) {
   look_again_at_ = now + pause;
   std::vector<Request*> late;
   for (auto& [number, request] : state_->requests)
-    if (!request.silent && now - since(request) > request.file->options().timeout)
+    if (!request.silent && !is_put_off(request) &&
+        now - since(request) > request.file->options().timeout)
       late.push_back(&request);
   for (Request* request : late) {
     const OpenFile& file = *request->file;

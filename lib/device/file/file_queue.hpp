@@ -58,6 +58,8 @@ class FileQueue final : public CopyQueue {
     std::vector<std::uint64_t> sums;  // of its blocks, where they are checked
     std::optional<Io> next;           // behind that of the sums
     Clock::time_point begun{};
+    std::optional<Clock::time_point> refused_since;  // by a kernel that is short of something
+    Clock::time_point again{};                       // when it is begun again then
 
     Range in_file() const noexcept { return {at, bytes}; }
   };
@@ -76,6 +78,7 @@ class FileQueue final : public CopyQueue {
     std::map<std::uint64_t, Request> requests;              // by number
     std::array<std::deque<Part*>, priorities> waiting;      // by index_of()
     std::map<std::size_t, std::vector<FilePages>> buffers;  // by their size, free
+    std::vector<Part*> put_off;  // to be begun again: under way, but not the kernel's
     std::size_t under_way = 0;
   };
 
@@ -95,6 +98,9 @@ class FileQueue final : public CopyQueue {
   FilePages take_buffer(std::size_t bytes);
   void advance(Part& part);
   void go_on(Part& part, std::size_t done);
+  void put_off(Part& part, int number);
+  bool is_put_off(const Request& request) const;
+  void begin_again();
   void done(Part& part);
   std::optional<Error> check(const Part& part) const;
   void finish(Part& part, std::optional<Error> error);

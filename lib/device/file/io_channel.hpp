@@ -43,8 +43,9 @@ class IoChannel {
 std::unique_ptr<IoChannel> open_io_channel();
 /// Threads that call pread and pwrite.
 std::unique_ptr<IoChannel> open_io_threads();
-/// "io_uring", or "threads: io_uring is refused: Operation not permitted".
-const std::string& io_channel_name();
+/// "io_uring", or "threads: io_uring is refused: Operation not permitted". It tells both where some
+/// channels got no ring.
+std::string io_channel_name();
 
 /// For tests: what makes the channels of this process from now on; empty: as above.
 using MakeIoChannel = std::function<std::unique_ptr<IoChannel>()>;

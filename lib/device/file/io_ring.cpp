@@ -7,9 +7,9 @@
 #include <poll.h>
 #include <sys/uio.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstring>
+
+#include "base/system_error.hpp"
 
 namespace weft::core {
 namespace {
@@ -37,6 +37,14 @@ class Ring final : public IoChannel {
   }
   ~Ring() override {
     if (open_) io_uring_queue_exit(&ring_);
+  }
+  /// Rings of Linux 5.1 to 5.5 know neither, nor can they be asked.
+  bool reads_and_writes() {
+    io_uring_probe* const known = io_uring_get_probe_ring(&ring_);
+    const bool both = known != nullptr && io_uring_opcode_supported(known, IORING_OP_READ) != 0 &&
+                      io_uring_opcode_supported(known, IORING_OP_WRITE) != 0;
+    io_uring_free_probe(known);
+    return both;
   }
 
   bool begin(Io& io) override {
@@ -92,15 +100,12 @@ class Ring final : public IoChannel {
 
 }  // namespace
 
-std::string IoRing::check() {
-  Ring ring;
-  const int error = ring.open();
-  return error == 0 ? "" : fmt::format("io_uring is refused: {}", std::strerror(error));
-}
-
-std::unique_ptr<IoChannel> IoRing::open() {
+Result<std::unique_ptr<IoChannel>> open_io_ring() {
   auto ring = std::make_unique<Ring>();
-  if (ring->open() != 0) return nullptr;
+  if (const int error = ring->open(); error != 0)
+    return fail(Code::unavailable, fmt::format("io_uring is refused: {}", error_text(error)));
+  if (!ring->reads_and_writes())
+    return fail(Code::unsupported, "io_uring can't read and write files here (Linux 5.6 can)");
   return ring;
 }
 
@@ -110,12 +115,8 @@ std::unique_ptr<IoChannel> IoRing::open() {
 
 namespace weft::core {
 
-std::string IoRing::check() {
-  return "this build has no liburing";
-}
-
-std::unique_ptr<IoChannel> IoRing::open() {
-  return nullptr;
+Result<std::unique_ptr<IoChannel>> open_io_ring() {
+  return fail(Code::unsupported, "this build has no liburing");
 }
 
 }  // namespace weft::core

@@ -2,17 +2,13 @@
 #pragma once
 
 #include <memory>
-#include <string>
+#include <weft/error.hpp>
 
 #include "device/file/io_channel.hpp"
 
 namespace weft::core {
 
-struct IoRing {
-  /// Why there is no io_uring to be had; empty: there is.
-  static std::string check();
-  /// Null if there is none just now.
-  static std::unique_ptr<IoChannel> open();
-};
+/// Fails with the reason where there is no io_uring to be had, or none that reads files.
+Result<std::unique_ptr<IoChannel>> open_io_ring();
 
 }  // namespace weft::core

@@ -2,8 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <linux/fs.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,19 +9,22 @@
 #include <bit>
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <utility>
 
+#include "base/system_error.hpp"
 #include "device/file/disk.hpp"
 #include "device/file/file_errors.hpp"
 #include "device/file/file_lock.hpp"
 #include "device/file/file_page.hpp"
+#include "device/file/file_room.hpp"
 #include "device/file/io_channel.hpp"
 
 namespace weft::core {
 namespace {
+
+constexpr const char* no_direct = "the file system takes no direct I/O";
 
 /// Of a descriptor, as people know it.
 std::string path_of(int fd) {
@@ -87,59 +88,54 @@ Result<void> OpenFile::open_descriptors(const Memory& memory) {
       return fail(Code::invalid_argument,
                   fmt::format("'{}' can't be opened anew ({}), and its descriptor has O_APPEND, "
                               "O_DIRECT or O_NONBLOCK",
-                              path_, std::strerror(refused)));
+                              path_, error_text(refused)));
     buffered_ = Descriptor(fcntl(memory.fd(), F_DUPFD_CLOEXEC, 0));
-    why_buffered_ = fmt::format("it can't be opened anew: {}", std::strerror(refused));
+    why_buffered_ = fmt::format("it can't be opened anew: {}", error_text(refused));
   }
   if (buffered_.get() < 0) return fail(file_error(path_, refused));
   if (!options_.direct)
     why_buffered_ = "that was asked for";
   else if (why_buffered_.empty())
     direct_ = open_at(name, access | O_DIRECT);
+  if (direct_.get() < 0 && why_buffered_.empty())
+    why_buffered_ =
+        errno == EINVAL ? no_direct : fmt::format("direct I/O is refused: {}", error_text(errno));
   return {};
 }
 
-/// Whether whole pages go to the drive and back without the page cache.
 void OpenFile::try_direct() {
-  if (!why_buffered_.empty()) return;
-  if (direct_.get() < 0) {
-    why_buffered_ = "the file system takes no direct I/O";
-    return;
-  }
+  if (why_buffered_.empty()) why_buffered_ = why_not_direct();
+  direct_ok_ = why_buffered_.empty();
+  if (!direct_ok_) direct_ = Descriptor();  // processes may have few
+}
+
+/// Why whole pages don't go to the drive and back without the page cache; empty: they do.
+std::string OpenFile::why_not_direct() const {
+  const std::uint64_t first = (offset_ + file_page - 1) / file_page * file_page;
+  if (first + file_page > offset_ + size_) return "there is no whole page";
 #ifdef STATX_DIOALIGN
   struct statx status {};
   if (statx(direct_.get(), "", AT_EMPTY_PATH, STATX_DIOALIGN, &status) == 0 &&
       (status.stx_mask & STATX_DIOALIGN) != 0) {
-    if (status.stx_dio_offset_align == 0) {
-      why_buffered_ = "the file system takes no direct I/O";
-      return;
-    }
-    if (status.stx_dio_offset_align > file_page || status.stx_dio_mem_align > file_page) {
-      why_buffered_ = fmt::format("direct I/O here takes blocks of {} bytes",
-                                  std::max(status.stx_dio_offset_align, status.stx_dio_mem_align));
-      return;
-    }
+    if (status.stx_dio_offset_align == 0) return no_direct;
+    if (status.stx_dio_offset_align > file_page || status.stx_dio_mem_align > file_page)
+      return fmt::format("direct I/O here takes blocks of {} bytes",
+                         std::max(status.stx_dio_offset_align, status.stx_dio_mem_align));
   }
 #endif
   // Some file systems refuse it only when it is tried.
   const auto page = make_file_pages(file_page);
-  if (!page || (pread(direct_.get(), page.get(), file_page, 0) < 0 && errno == EINVAL)) {
-    why_buffered_ = "the file system takes no direct I/O";
-    return;
-  }
-  direct_ok_ = true;
+  if (!page || (pread(direct_.get(), page.get(), file_page, 0) < 0 && errno == EINVAL))
+    return no_direct;
+  return "";
 }
 
 Result<void> OpenFile::check_size(const Memory& memory) {
   struct stat status {};
   if (fstat(buffered_.get(), &status) != 0) return fail(file_error(path_, errno));
-  std::uint64_t length = static_cast<std::uint64_t>(status.st_size);
-  if (S_ISBLK(status.st_mode)) {
-    if (ioctl(buffered_.get(), BLKGETSIZE64, &length) != 0) return fail(file_error(path_, errno));
-  } else if (!S_ISREG(status.st_mode)) {
-    return fail(Code::invalid_argument,
-                fmt::format("'{}' is neither a file nor a block device", path_));
-  }
+  const auto known = file_length(buffered_.get(), path_);
+  if (!known) return fail(known.error());
+  const std::uint64_t length = *known;
   offset_ = memory.offset();
   size_ = memory.bytes() > 0 || offset_ >= length ? memory.bytes() : length - offset_;
   if (size_ == 0)
@@ -156,17 +152,23 @@ Result<void> OpenFile::check_size(const Memory& memory) {
                                                       size_, offset_, path_, length));
   }
   disk_ = &Disk::of(S_ISBLK(status.st_mode) ? status.st_rdev : status.st_dev);
-  const bool by_path = !memory.path().empty();
-  return open_sums(memory, length).and_then([&] {
-    return by_path ? grow(length) : Result<void>();
-  });
+  if (S_ISBLK(status.st_mode)) options_.reserve = false;  // it has its room
+  const bool grows = options_.reserve || !memory.path().empty();
+  return open_sums(memory, length).and_then([&] { return grows ? grow(length) : Result<void>(); });
 }
 
 /// From so many bytes. That of a descriptor grows as it is written.
 Result<void> OpenFile::grow(std::uint64_t length) {
-  if (offset_ + size_ <= length) return {};
-  if (ftruncate(buffered_.get(), static_cast<off_t>(offset_ + size_)) == 0) return {};
-  return fail(file_error(path_, errno));
+  const auto resize = [&](std::uint64_t bytes) {
+    return ftruncate(buffered_.get(), static_cast<off_t>(bytes)) == 0;
+  };
+  const bool longer = offset_ + size_ > length;
+  if (!options_.reserve)
+    return !longer || resize(offset_ + size_) ? Result<void>() : fail(file_error(path_, errno));
+  auto reserved = reserve_room(buffered_.get(), path_, {offset_, size_});
+  // What there was of it is given back.
+  if (!reserved && longer && !resize(length)) return fail(file_error(path_, errno));
+  return reserved;
 }
 
 /// Of a file that has so many bytes. It is made longer afterwards: else what fails in between
@@ -193,7 +195,8 @@ Result<void> OpenFile::open_sums(const Memory& memory, std::uint64_t length) {
                                  {offset_, size_},
                                  length,
                                  !read_only_,
-                                 options_.durable});
+                                 options_.durable,
+                                 options_.reserve});
   if (!opened) return fail(std::move(opened.error()));
   sums_ = std::move(*opened);
   return {};
@@ -207,6 +210,10 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const Memory& memory) {
     return fail(Code::invalid_argument, "a file's queue_depth and bytes_in_flight are 1 at least");
   if (file->options_.timeout <= Nanoseconds::zero())
     return fail(Code::invalid_argument, "a file's timeout is more than nothing");
+  if (file->options_.reserve && file->read_only_)
+    return fail(Code::invalid_argument,
+                "room is reserved (FileOptions::reserve) to write a file, "
+                "and it is to be read_only");
   if (auto opened = file->open_descriptors(memory); !opened) return fail(std::move(opened.error()));
   auto fits = OpeningLock::take(file->buffered_.get(), !file->read_only_, file->path_)
                   .and_then([&](const OpeningLock&) { return file->check_size(memory); });
@@ -216,7 +223,7 @@ Result<std::shared_ptr<OpenFile>> OpenFile::open(const Memory& memory) {
       mmap(nullptr, file->size_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (address == MAP_FAILED)
     return fail(Code::out_of_memory, fmt::format("there are no addresses for {} bytes of '{}': {}",
-                                                 file->size_, file->path_, std::strerror(errno)));
+                                                 file->size_, file->path_, error_text(errno)));
   file->address_ = static_cast<std::byte*>(address);
   file->disk_->add(file);
   return file;

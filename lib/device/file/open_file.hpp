@@ -57,6 +57,7 @@ class OpenFile {
   Result<void> open_sums(const Memory& memory, std::uint64_t length);
   Result<void> grow(std::uint64_t length);
   void try_direct();
+  std::string why_not_direct() const;
 
   Descriptor buffered_, direct_;
   std::string path_, why_buffered_;

@@ -66,7 +66,7 @@ struct FileOptions {
   /// As Memory::read_only().
   bool read_only = false;
   /// The file is made if there is none, and made longer if it ends too early (with holes: a full
-  /// file system shows when it is written).
+  /// file system shows when it is written, unless room is reserved).
   bool create = false;
   /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
   /// the file's size for good (RWF_DSYNC on each write: FUA or a flush of the drive's cache).
@@ -92,6 +92,11 @@ struct FileOptions {
   /// The file of sums, made where there is none; empty: the file's path with ".xxh3" behind it.
   /// Descriptors and block devices need a path here.
   std::string sums;
+  /// Engine::add reserves room for all bytes of the memory that the file has none for yet, and for
+  /// their sums (fallocate). It fails with `unavailable` if the file system has not as much free,
+  /// and with `unsupported` if it can't reserve room. Not for what is read_only. Block devices have
+  /// theirs. A file system that copies on write (btrfs) may be full all the same.
+  bool reserve = false;
 };
 
 /// Describes memory to make a segment of. Engine::add allocates or maps it.
@@ -102,10 +107,12 @@ class WEFT_API Memory {
   /// the process killed. From 2 MiB on, asks the system for transparent huge pages (madvise): with
   /// them the kernel's copies over shm take half the time.
   static Memory own(std::size_t bytes);
-  /// Fresh zeroed huge pages (2 MiB) that the segment owns; `bytes` is rounded up to whole pages.
-  /// Fails with `out_of_memory` if the system has not as many reserved, or the process's control
-  /// groups have not as many left; there is no silent fallback.
-  static Memory huge(std::size_t bytes);
+  static constexpr std::size_t usual_huge_page = std::size_t{2} << 20;
+  /// Fresh zeroed huge pages of `page_bytes` that the segment owns; `bytes` is rounded up to whole
+  /// pages. Fails with `out_of_memory` if the system has not as many of this size reserved
+  /// (/sys/kernel/mm/hugepages), or the process's control groups have not as many left, and with
+  /// `unsupported` if it has no pages of this size; there is no silent fallback.
+  static Memory huge(std::size_t bytes, std::size_t page_bytes = usual_huge_page);
   /// Fresh zeroed pages behind a memfd that can't shrink; other processes may map it (Segment::fd).
   /// Fails as own() does.
   ///
@@ -169,6 +176,7 @@ class WEFT_API Memory {
   enum class Source : std::uint8_t { own, huge, shared, map, adopt, file };
   Source source() const noexcept { return source_; }
   std::size_t bytes() const noexcept { return bytes_; }
+  std::size_t page_bytes() const noexcept { return page_bytes_; }  ///< Of huge().
   void* address() const noexcept { return address_; }
   const std::shared_ptr<void>& owner() const noexcept { return owner_; }  ///< Null: the caller.
   int fd() const noexcept { return fd_; }
@@ -182,6 +190,7 @@ class WEFT_API Memory {
   Memory(Source source, std::size_t bytes) : source_(source), bytes_(bytes) {}
   Source source_;
   std::size_t bytes_;
+  std::size_t page_bytes_ = usual_huge_page;
   void* address_ = nullptr;
   std::shared_ptr<void> owner_;
   int fd_ = -1;

@@ -482,6 +482,10 @@ WEFT_API weft_code weft_engine_add_own(weft_engine* engine, size_t bytes, weft_s
 /// reserved.
 WEFT_API weft_code weft_engine_add_huge(weft_engine* engine, size_t bytes, weft_segment** segment,
                                         weft_error** error);
+/// The same in huge pages of `page_bytes`, e.g. 1 GiB. WEFT_UNSUPPORTED if the system has no pages
+/// of this size.
+WEFT_API weft_code weft_engine_add_huge_pages(weft_engine* engine, size_t bytes, size_t page_bytes,
+                                              weft_segment** segment, weft_error** error);
 /// Fresh zeroed pages behind a memfd, which other processes may map: weft_segment_fd().
 WEFT_API weft_code weft_engine_add_shared(weft_engine* engine, size_t bytes, weft_segment** segment,
                                           weft_error** error);
@@ -516,6 +520,7 @@ typedef struct weft_file_options {
   int64_t timeout_ns;        ///< What the drive has not done by then has failed; 0: 30 s.
   uint64_t checked_block;    ///< Bytes of a block, each of which has its sum; 0: none has.
   const char* sums;          ///< The file of sums; NULL: the path with ".xxh3" behind it.
+  bool reserve;              ///< Room on the disk is reserved at once, or adding fails.
 } weft_file_options;
 
 /// `bytes` of a file or a block device, from `offset` on; 0: up to its end. See weft::Memory::file.

@@ -26,7 +26,8 @@ namespace {
 Memory file(const std::variant<int, std::filesystem::path>& which, std::uint64_t offset,
             std::size_t bytes, bool direct, bool read_only, bool create, bool durable,
             unsigned queue_depth, std::uint64_t bytes_in_flight, double timeout,
-            std::uint64_t checked_block, const std::optional<std::filesystem::path>& sums) {
+            std::uint64_t checked_block, const std::optional<std::filesystem::path>& sums,
+            bool reserve) {
   const FileOptions options{direct,
                             read_only,
                             create,
@@ -35,7 +36,8 @@ Memory file(const std::variant<int, std::filesystem::path>& which, std::uint64_t
                             bytes_in_flight,
                             duration_of(timeout),
                             checked_block,
-                            sums ? sums->string() : ""};
+                            sums ? sums->string() : "",
+                            reserve};
   if (const auto* path = std::get_if<std::filesystem::path>(&which))
     return Memory::file(path->string(), offset, bytes, options);
   return Memory::file(std::get<int>(which), offset, bytes, options);
@@ -77,7 +79,7 @@ void bind_file(nb::class_<Memory>& memory) {
       "durable"_a = usual.durable, "queue_depth"_a = usual.queue_depth,
       "bytes_in_flight"_a = usual.bytes_in_flight,
       "timeout"_a = std::chrono::duration<double>(usual.timeout).count(),
-      "checked_block"_a = usual.checked_block, "sums"_a = nb::none(),
+      "checked_block"_a = usual.checked_block, "sums"_a = nb::none(), "reserve"_a = usual.reserve,
       "`bytes` of a file or a block device from `offset` on; 0: up to its end.\n\n"
       "file: a path, or a descriptor, which the caller keeps. A descriptor that is open for "
       "reading "
@@ -90,7 +92,8 @@ void bind_file(nb::class_<Memory>& memory) {
       "timeout: seconds, after which what the drive has not done has failed.\n"
       "checked_block: bytes of a block, each of which has its XXH3 in a file of sums, so that a "
       "read of one that does not match raises Corrupt; 0: none has. Pieces are whole blocks.\n"
-      "sums: the file of sums; None: the path with '.xxh3' behind it.\n\n"
+      "sums: the file of sums; None: the path with '.xxh3' behind it.\n"
+      "reserve: room on the disk is reserved at once, or Engine.add() raises.\n\n"
       "NotFound, PermissionDenied and the like come from Engine.add(). The file is never mapped: "
       "Segment.address is 0.");
 }

@@ -173,9 +173,11 @@ void bind_memory_class(nb::module_& module) {
       .def_static("own", &Memory::own, "bytes"_a,
                   "Fresh zeroed pages that the segment owns. OutOfMemory if the machine or the "
                   "control group has not as many left.")
-      .def_static("huge", &Memory::huge, "bytes"_a,
-                  "Fresh zeroed huge pages (2 MiB); `bytes` is rounded up to whole pages. "
-                  "OutOfMemory if the system has not as many reserved.")
+      .def_static("huge", &Memory::huge, "bytes"_a, nb::kw_only(),
+                  "page_bytes"_a = std::size_t{Memory::usual_huge_page},
+                  "Fresh zeroed huge pages of `page_bytes`; `bytes` is rounded up to whole pages. "
+                  "OutOfMemory if the system has not as many reserved, Unsupported if it has no "
+                  "pages of this size.")
       .def_static("shared", &Memory::shared, "bytes"_a,
                   "Fresh zeroed pages behind a memfd, which peers on this host map: the fastest "
                   "memory to share with them.")
