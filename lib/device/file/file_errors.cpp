@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system_error.hpp"
+
 namespace weft::core {
 namespace {
 
@@ -33,7 +35,7 @@ Code code_of(int number) {
 
 Error file_error(const std::string& path, int number) {
   return Error(code_of(number),
-               fmt::format("'{}': {} (errno {})", path, std::strerror(number), number));
+               fmt::format("'{}': {} (errno {})", path, reason_of(number), number));
 }
 
 Error file_io_error(const std::string& path, int number, bool write) {

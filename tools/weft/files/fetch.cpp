@@ -80,7 +80,9 @@ void show(const std::vector<Listed>& files, bool json) {
 /// Straight into the file.
 Result<void> fill(Engine& engine, const std::string& path, const Remote& from,
                   Nanoseconds timeout) {
-  auto segment = engine.add(Memory::file(path, 0, from.segment_size()));
+  FileOptions growing;
+  growing.create = true;
+  auto segment = engine.add(Memory::file(path, 0, from.segment_size(), growing));
   if (!segment) return fail(std::move(segment.error()));
   return read_all(engine, *segment, from, timeout).and_then([&] {
     return segment->release(Deadline::in(timeout));
