@@ -111,7 +111,7 @@ void remove_leftovers() {
     struct stat status {};
     if (left_behind(entry->d_name) &&
         fstatat(dirfd(folder), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
-        status.st_uid == geteuid())
+        S_ISREG(status.st_mode) && status.st_uid == geteuid())
       unlinkat(dirfd(folder), entry->d_name, 0);
   }
   closedir(folder);

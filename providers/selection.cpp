@@ -181,13 +181,21 @@ class Chooser {
   std::string why_not(const FoundNic& nic) const {
     if (!nic.problem.empty()) return nic.problem;
     if (nic.chosen_by_ip && nic.ip != wanted_.rail_address)
-      return fmt::format("its address is {}, and rails were asked for on {}", nic.ip,
-                         wanted_.rail_address);
+      return fmt::format("its address is {}, and rails were asked for on {}{}", nic.ip,
+                         wanted_.rail_address,
+                         has_rail_address() ? ""
+                                            : ", which no NIC here has: set rail_address to an "
+                                              "address of this machine");
     if (!nic.is_nic) return {};
     if (first_fit(without_nics_, nic.domain) != none) return "this NIC is forbidden";
     if (!nics_.empty() && first_fit(nics_, nic.domain) == none)
       return "not among the NICs asked for";
     return {};
+  }
+
+  bool has_rail_address() const {
+    return std::any_of(seen_.begin(), seen_.end(),
+                       [&](const FoundNic& nic) { return nic.ip == wanted_.rail_address; });
   }
 
   /// Whether both are the same NIC: libfabric lists it once for each address, way and name.

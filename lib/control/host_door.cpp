@@ -27,8 +27,10 @@ std::string name_prefix() {
   return fmt::format("weft-{}-", boot_id().substr(0, 8));
 }
 
-/// Nobody listens any more.
+/// Nobody listens any more. Of what is no socket connect() says the same.
 bool is_abandoned(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return false;
   auto socket = open_host_socket();
   auto address = SocketAddress::file(path);
   if (!socket || !address) return false;

@@ -19,6 +19,9 @@ using namespace std::chrono_literals;
 
 // For what was posted to come to its end after a step was void, beyond the deadline. A guess.
 constexpr auto drain_time = 1s;
+// For the answer of the leader in this process, beyond the deadline. It is due before, but on a
+// machine that stood still its thread is no earlier than the one that waits. A guess.
+constexpr auto late_answer = 1s;
 
 }  // namespace
 
@@ -67,6 +70,7 @@ class Publisher::State final : private Role {
   const Segments segments_;
   const PublisherOptions options_;
   core::Mutex mutex_;
+  core::Condition answered_;
   Call call_ WEFT_GUARDED_BY(mutex_);
   // Another life of this rank had other calls.
   std::uint64_t next_call_ WEFT_GUARDED_BY(mutex_) = core::random_u64();
@@ -100,6 +104,7 @@ void Publisher::State::begin(const Note& note) {
 void Publisher::State::end(Outcome outcome, std::string why) {
   if (call_.outcome) return;
   call_.outcome = Note{.kind = NoteKind::outcome, .outcome = outcome, .text = std::move(why)};
+  answered_.notify_all();
   sender_.end(outcome != Outcome::done);
   sender_.close();
 }
@@ -148,6 +153,9 @@ Result<Published> Publisher::State::publish(std::uint64_t step, Deadline deadlin
   Call call;
   {
     const core::Lock lock(mutex_);
+    if (lead_)
+      answered_.wait(mutex_, Deadline::in(late_answer),
+                     [&]() WEFT_REQUIRES(mutex_) { return call_.outcome.has_value(); });
     if (!call_.outcome)
       end(call_.begun ? Outcome::unknown : Outcome::voided,
           call_.asked ? "the leader did not answer in time" : "the leader was not met in time");

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 #include <utility>
@@ -124,6 +125,12 @@ void Versions::show(StepState state) {
 
 Result<void> Versions::write_state(const std::string& text) const {
   if (state_file_.empty()) return {};
+  std::error_code none;
+  const auto there = std::filesystem::symlink_status(state_file_, none).type();
+  if (std::filesystem::exists(std::filesystem::file_status(there)) &&
+      there != std::filesystem::file_type::regular && there != std::filesystem::file_type::symlink)
+    return fail(Code::invalid_argument,
+                fmt::format("{} is no regular file, and nothing takes its place", state_file_));
   const std::string fresh = state_file_ + ".new";
   std::ofstream file(fresh, std::ios::trunc);
   file << text << '\n';

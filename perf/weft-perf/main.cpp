@@ -9,6 +9,7 @@
 #include "command/outcome.hpp"
 #include "command/sweep_command.hpp"
 #include "common/console.hpp"
+#include "common/descriptors.hpp"
 #include "common/help.hpp"
 #include "common/interrupt.hpp"
 #include "common/misspelt.hpp"
@@ -60,8 +61,7 @@ int run_target(const Options& options) {
     if (auto said = tool::tell_ready(options.ready_fd, target->address()); !said)
       return end_with(said.error());
   } else {
-    fmt::print("weft-perf: listening at {}\n", target->address());
-    std::fflush(stdout);
+    tool::print(fmt::format("weft-perf: listening at {}\n", target->address()));
   }
   const tool::Interrupt interrupt([&] { target->interrupt(); });
   for (;;) {
@@ -82,8 +82,8 @@ int run_plan(const PlanOptions& options) {
     return end_with(checked.error());
   const auto predictions = predict(*results, options);
   if (!predictions) return end_with(predictions.error());
-  fmt::print("{}", options.json ? json_of(*predictions, options).dump(2) + "\n"
-                                : text_of(*predictions, options));
+  tool::print(options.json ? json_of(*predictions, options).dump(2) + "\n"
+                           : text_of(*predictions, options));
   return 0;
 }
 
@@ -95,6 +95,7 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int count, char** words) {
+  tool::take_descriptors();
   if (const auto status = serve_raw_side(count, words)) return *status;
   if (const auto status = serve_weights_side(count, words)) return *status;
   weft::prepare_process();
@@ -126,11 +127,10 @@ int main(int count, char** words) {
     });
   app.set_version_flag("--version", WEFT_VERSION);
   app.footer(footer);
-  const tool::HelpCommands help(app);
+  tool::HelpCommands help(app);
   try {
-    app.parse(count, words);
     options.command_line = command_line(count, words);
-    const auto helped = help.answer();
+    const auto helped = help.parse(count, words);
     if (helped) tool::print(*helped);
     const int code = helped                          ? 0
                      : app.got_subcommand("plan")    ? run_plan(plan)
@@ -139,7 +139,6 @@ int main(int count, char** words) {
     const auto printed = tool::finish_standard_output();
     return printed || code != 0 ? code : end_with(printed.error());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
     return end_with(tool::complaint(app, error), exit_usage);
   } catch (const std::bad_alloc&) {
     return end_with("this process may not take more memory", exit_failure);

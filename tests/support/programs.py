@@ -28,10 +28,11 @@ class Program:
             process.communicate()
 
     @contextlib.contextmanager
-    def listening(self, *arguments):
+    def listening(self, *arguments, **more):
         """A process that tells where it listens, and its address."""
         ready, its_end = os.pipe()
-        with self.started(*arguments, "--ready-fd", str(its_end), pass_fds=[its_end]) as process:
+        with self.started(*arguments, "--ready-fd", str(its_end), pass_fds=[its_end],
+                          **more) as process:
             os.close(its_end)
             with os.fdopen(ready) as lines:
                 yield process, lines.readline().strip()

@@ -447,6 +447,8 @@ class Mistakes(Case):
                 json.dump({"model_type": "llama", "sliding_window": 8}, file)
             self.fails(weft("kv", path), 1, "is missing")
         self.fails(weft("kv", "no-such-model"), 1, "No model")
+        self.fails(weft("kv", "/no/such/config.json"), 1, "config.json' can't be read: No such file")
+        self.fails(weft("kv", "/tmp"), 1, "'/tmp' can't be read: Is a directory")
         self.fails(weft("kv", "GPT-OSS-20B", "--tp-size", "3"), 1, "3 ranks can't share")
         self.fails(weft("kv", "GPT-OSS-20B", "--pp-rank", "1"), 2, "1 is no rank of --pp-size 1")
 
@@ -584,6 +586,17 @@ class Mistakes(Case):
             thread.join(PATIENCE)
             self.assertFalse(thread.is_alive())
 
+    def test_an_option_twice(self):
+        self.fails(weft("kv", "GPT-OSS-20B", "--tokens", "1", "--tokens", "2"), 2,
+                   "--tokens is given more than once")
+
+    def test_a_port_alone(self):
+        self.fails(weft("decode", "--listen", "7045"), 2, "has no host: write 127.0.0.1:7045")
+
+    def test_nobody_is_let_in_unasked(self):
+        result = weft("decode", "--listen", "192.0.2.1:0")
+        self.fails(result, 1, "--secret-file .* --allow-unauthenticated-network")
+
     def test_unknown_provider(self):
         self.fails(weft("demo", "--providers", "pigeon"), 1, "no provider 'pigeon'")
 
@@ -591,12 +604,24 @@ class Mistakes(Case):
 class Info(Case):
     @unittest.skipUnless(os.path.exists("/dev/full"), "nothing that is always full")
     def test_standard_output_that_is_full(self):
-        for arguments in (["info"], ["info", "--json"]):
+        for arguments in (["info"], ["info", "--json"], ["--help"], ["--version"], ["info", "-h"],
+                          ["help", "info"], ["topo", "--capture", "-"]):
             with open("/dev/full", "w", encoding="ascii") as full:
                 result = subprocess.run([WEFT, *arguments], stdout=full, stderr=subprocess.PIPE,
                                         text=True, timeout=PATIENCE, check=False)
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn("No space left on device", result.stderr)
+
+    def test_standard_descriptors_that_are_closed(self):
+        for how, command, code in (("2>&-", ["bogus"], 2), ("2>&-", ["prefill"], 2),
+                                   ("2>&-", ["kv", "no-such-model"], 1), (">&- 2>&-", ["info"], 1),
+                                   ("<&-", ["info"], 0), (">&-", ["--help"], 1)):
+            result = subprocess.run(["sh", "-c", f'exec "$@" {how}', "sh", WEFT, *command],
+                                    capture_output=True, text=True, timeout=PATIENCE)
+            self.assertEqual(result.returncode, code, (how, command, result.stderr))
+        self.fails(subprocess.run(["sh", "-c", f'exec "$@" >&-', "sh", WEFT, "info"],
+                                  capture_output=True, text=True, timeout=PATIENCE), 1,
+                   "standard output: Bad file descriptor")
 
     def test_text(self):
         result = weft("info")
@@ -957,7 +982,6 @@ class Topo(Case):
     @unittest.skipUnless(shutil.which("dot"), "Graphviz is not installed")
     def test_picture_that_can_not_be_written(self):
         self.fails_to_draw("No such file", self.path("none/x.svg"))
-        self.fails_to_draw("No space", "/dev/full")
         self.fails_to_draw("Is a directory", self.folder)
 
     def test_capture_that_can_not_be_written(self):

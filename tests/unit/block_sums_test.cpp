@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -152,6 +153,17 @@ TEST_P(CheckedFile, EveryByteAndTheSumOfEachBlock) {
         ASSERT_TRUE(copy_by_file(memory, file, pieces, soon()));
         EXPECT_TRUE(holds({memory->address(), bytes}, 7));
       }
+}
+
+TEST_P(CheckedFile, TheUmaskSaysWhoMayReadNewFiles) {
+  const mode_t before = umask(027);
+  const SegmentPtr file = open();
+  umask(before);
+  for (const std::string& made : {path, sums}) {
+    struct stat status {};
+    ASSERT_EQ(stat(made.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777, 0640U) << made;
+  }
 }
 
 /// Memory that the drive does not take: through a buffer.

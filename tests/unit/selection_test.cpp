@@ -172,7 +172,8 @@ std::vector<Case> table() {
        {tcp("eth0", "10.9.9.9")},
        wanted({"tcp"}),
        {},
-       "its address is 10.9.9.9, and rails were asked for on 10.0.0.1"},
+       "its address is 10.9.9.9, and rails were asked for on 10.0.0.1, which no NIC here has: set "
+       "rail_address"},
       {"OrderedByTheUser", p4d(), wanted({"tcp", "shm"}), {"tcp ens32", "shm memory"}},
       {"NamedTwice", p4d(), wanted({"shm", "shm"}), {"shm memory"}},
       {"Forbidden", p4d(), wanted({"^efa", "^tcp"}), {"shm memory"}},

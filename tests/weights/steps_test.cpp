@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "group.hpp"
@@ -80,6 +82,19 @@ TEST_P(Steps, ATrainerIsMissing) {
   group.start_trainer(1);
   expect_all_done(group.publish(2, long_enough));
   expect_all_at(group, 2);
+}
+
+TEST_P(Steps, ALeaderThatStoodStillSaysWhatWasMissing) {
+  Group group({.provider = GetParam(), .trainers = 2, .ranks = 1});
+  expect_all_done(group.publish(1, long_enough));
+  group.trainer(1).kill();
+  group.begin(2, 500ms);
+  std::this_thread::sleep_for(100ms);  // It publishes by now; if not, it is not late either.
+  group.trainer(0).freeze();
+  std::this_thread::sleep_for(500ms);
+  group.trainer(0).signal(SIGCONT);
+  const auto heard = group.heard();
+  EXPECT_NE(heard[0].find("publisher 1 is not there"), std::string::npos) << heard[0];
 }
 
 TEST_P(Steps, ARankComesBack) {

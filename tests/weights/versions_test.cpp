@@ -2,6 +2,7 @@
 #include "weights/versions.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -125,6 +126,10 @@ TEST(Versions, AFileSaysWhatIsUsableAfterACrash) {
   EXPECT_EQ(kept(), "step 7 set 0");
   std::filesystem::remove(file);
   EXPECT_FALSE(versions(1, "/nowhere/at/all")->begin());
+  ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+  EXPECT_FALSE(versions(1, file)->begin()) << "it would take the place of what is no file";
+  EXPECT_TRUE(std::filesystem::is_fifo(file));
+  std::filesystem::remove(file);
 }
 
 TEST(Versions, AWaitEnds) {

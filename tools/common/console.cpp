@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 namespace weft::tool {
 namespace {
@@ -14,17 +16,28 @@ int first_failure = 0;
 
 /// Whether all is out.
 bool flush() {
-  errno = 0;
   const bool failed_before = std::ferror(stdout) != 0;
   const bool flushed = std::fflush(stdout) == 0;
-  if (first_failure == 0) first_failure = errno;
+  if (!flushed && first_failure == 0) first_failure = errno;
   return flushed && !failed_before;
+}
+
+/// Of the library's options those that errors name, and that the programs have as flags.
+void name_flags(std::string& text) {
+  for (const std::string_view option : {"allow_unauthenticated_network", "secret_file"}) {
+    const std::size_t at = text.find(option);
+    if (at == text.npos) continue;
+    std::string flag = fmt::format("--{}", option);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    text.replace(at, option.size(), flag);
+  }
 }
 
 }  // namespace
 
 std::string sentence(const Error& error) {
   std::string text = error.message();
+  name_flags(text);
   if (!error.peer().empty() && text.find(error.peer()) == std::string::npos)
     text += fmt::format(" (peer {})", error.peer());
   if (!error.rail().empty() && text.find(error.rail()) == std::string::npos)
@@ -33,8 +46,13 @@ std::string sentence(const Error& error) {
 }
 
 void print(const std::string& text) {
-  fmt::print("{}", text);
+  const bool taken = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  if (!taken && first_failure == 0) first_failure = errno;
   flush();
+}
+
+void complain(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
 Result<void> finish_standard_output() {

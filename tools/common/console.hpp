@@ -15,6 +15,8 @@ std::string sentence(const Error& error);
 
 /// To standard output, flushed.
 void print(const std::string& text);
+/// To standard error. Nobody can be told where that does not work.
+void complain(const std::string& text);
 
 /// Last thing in main: a full disk or a closed pipe is told by nothing else where the system takes
 /// what is printed later. `unavailable`, with the system's reason.

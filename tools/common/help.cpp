@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
 
 #include "common/layout.hpp"
 #include "common/misspelt.hpp"
@@ -116,6 +117,17 @@ std::string HelpCommands::help() const {
   // CLI::App::help() would be that of the command help.
   return program_.get_formatter()->make_help(&program_, program_.get_name(),
                                              CLI::AppFormatMode::Normal);
+}
+
+std::optional<std::string> HelpCommands::parse(int count, char** words) {
+  try {
+    program_.parse(count, words);
+  } catch (const CLI::Success& asked) {
+    std::ostringstream text;
+    program_.exit(asked, text, text);
+    return text.str();
+  }
+  return answer();
 }
 
 std::optional<std::string> HelpCommands::answer() const {

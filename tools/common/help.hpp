@@ -32,13 +32,16 @@ class HelpCommands {
   /// To be made when the program has all its other commands.
   explicit HelpCommands(CLI::App& program);
 
-  /// The text to print if the command line asked for one of them.
+  /// Parses the command line. The text to print, if it asked for one of them, or for the help or
+  /// the version as options. Throws what CLI::App::parse throws, where it is wrong.
+  std::optional<std::string> parse(int count, char** words);
+  /// The text to print, if the command line that was parsed asked for one of them.
   std::optional<std::string> answer() const;
 
  private:
   std::string help() const;
 
-  const CLI::App& program_;
+  CLI::App& program_;
   CLI::App* help_;
   CLI::App* completion_;
   std::string command_;  ///< Empty: the program itself.

@@ -58,6 +58,9 @@ std::string complaint(const CLI::App& program, const CLI::ParseError& error) {
   std::string unknown = first_unknown(program);
   unknown = unknown.substr(0, unknown.find('='));
   std::string text = error.what();
+  // CLI11 counts the values.
+  if (const auto at = text.find(": At Most 1 required"); at != text.npos)
+    text = text.substr(0, at) + " is given more than once";
   if (unknown.starts_with('-'))
     text = fmt::format("there is no option '{}'{}", unknown, meant(unknown, options_of(command)));
   else if (!unknown.empty() && chosen.empty())

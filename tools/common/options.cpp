@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -164,6 +165,12 @@ CLI::Validator known_model() {
 }
 
 std::string complaint_about_listening(const std::string& listen, const std::string& advertise) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (std::all_of(listen.begin(), listen.end(), is_digit))
+    return fmt::format(
+        "--listen takes HOST:PORT, and '{}' has no host: write 127.0.0.1:{}, or the "
+        "address of this machine that peers use",
+        listen, listen);
   const std::string host = host_of(listen);
   const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
   if (!everywhere || !advertise.empty()) return {};

@@ -159,7 +159,8 @@ std::string known_models();
 /// For --model: refuses unknown names.
 CLI::Validator known_model();
 
-/// The complaint about --listen with every interface's address and no --advertise, or nothing.
+/// The complaint about --listen with a port alone, or with every interface's address and no
+/// --advertise; or nothing.
 std::string complaint_about_listening(const std::string& listen, const std::string& advertise);
 
 }  // namespace weft::tool

@@ -9,6 +9,7 @@
 
 #include "command/ending.hpp"
 #include "commands.hpp"
+#include "common/descriptors.hpp"
 #include "common/help.hpp"
 #include "common/interrupt.hpp"
 #include "common/misspelt.hpp"
@@ -33,6 +34,7 @@ std::string command_of(const CLI::App& app) {
 }  // namespace
 
 int main(int count, char** words) {
+  take_descriptors();
   weft::prepare_process();
   take_signals();
   CLI::App app("Moves KV-cache blocks from a prefill process into a decode process.", "weft");
@@ -41,17 +43,15 @@ int main(int count, char** words) {
   app.require_subcommand(1);
   app.set_version_flag("--version", WEFT_VERSION);
   add_commands(app, chosen);
-  const HelpCommands help(app);
+  HelpCommands help(app);
   try {
-    app.parse(count, words);
-    const auto helped = help.answer();
+    const auto helped = help.parse(count, words);
     if (helped) print(*helped);
     const int code = helped ? exit_success : chosen();
     const auto printed = finish_standard_output();
     if (printed || code != 0) return code;
     return end_with(command_of(app), ConsoleOptions(), printed.error());
   } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);
     return end_with(command_of(app), console_of(count, words), "invalid_argument",
                     complaint(app, error), exit_usage);
   } catch (const std::bad_alloc&) {

@@ -67,7 +67,7 @@ Result<std::unique_ptr<BlockSums>> BlockSums::open(const Wanted& wanted) {
   sums->block_ = wanted.block;
   sums->durable_ = wanted.durable;
   const int access = wanted.write ? O_RDWR | O_CREAT : O_RDONLY;
-  sums->file_ = Descriptor(::open(wanted.path.c_str(), access | O_CLOEXEC | O_NOCTTY, 0600));
+  sums->file_ = Descriptor(::open(wanted.path.c_str(), access | O_CLOEXEC | O_NOCTTY, 0666));
   if (sums->file_.get() < 0) return fail(file_error(wanted.path, errno));
   return sums->lock(wanted.bytes, wanted.write)
       .and_then([&] { return sums->check_head(wanted); })

@@ -38,7 +38,7 @@ std::string path_of(int fd) {
 
 /// Does not wait for the other end of a pipe, and is none of a terminal's.
 Descriptor open_at(const std::string& path, int flags) {
-  Descriptor opened(open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600));
+  Descriptor opened(open(path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0666));
   // io_uring would not wait for the drive.
   if (opened.get() >= 0) fcntl(opened.get(), F_SETFL, fcntl(opened.get(), F_GETFL) & ~O_NONBLOCK);
   return opened;

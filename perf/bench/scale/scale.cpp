@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/replace_file.hpp"
+#include "common/output.hpp"
 #include "report/curves.hpp"
 #include "report/spread.hpp"
 #include "scale/points.hpp"
@@ -193,13 +193,13 @@ std::string plot_script(const Results& results) {
 Result<void> write_plot(const Results& results, const std::string& path) {
   return weft::perf::drawn_by_gnuplot(plot_script(results))
       .and_then(
-          [&](const std::string& picture) { return weft::tool::replace_file(path, picture); });
+          [&](const std::string& picture) { return weft::tool::write_output(path, picture); });
 }
 
 /// Before minutes are spent on measuring.
 Result<void> check_plot(const std::string& path) {
   if (path.empty()) return {};
-  return weft::tool::check_replaceable(path).and_then(weft::perf::check_gnuplot);
+  return weft::tool::check_output(path).and_then(weft::perf::check_gnuplot);
 }
 
 /// Counts that a dimension does not go to.

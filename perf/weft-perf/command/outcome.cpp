@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/console.hpp"
 #include "common/interrupt.hpp"
 #include "common/printable.hpp"
 #include "protocol/control.hpp"
@@ -9,7 +10,7 @@
 namespace weft::perf {
 
 void say(const std::string& sentence) {
-  fmt::print(stderr, "weft-perf: {}\n", tool::printable(sentence));
+  tool::complain(fmt::format("weft-perf: {}\n", tool::printable(sentence)));
 }
 
 int end_with(const std::string& sentence, int code) {

@@ -4,8 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "common/console.hpp"
 #include "common/units.hpp"
 #include "report/title.hpp"
 
@@ -35,13 +34,12 @@ void Progress::show(const Step& step) {
   const std::string line =
       fmt::format("[{:#<{}}{:.<{}}] {} of {}{}, repeat {}: {}{}", "", full, "", width - full,
                   step.done + 1, step.total, left, step.repeat + 1, title(*step.point), last);
-  fmt::print(stderr, "\r{}\x1b[K", line.substr(0, room_in_line()));
-  std::fflush(stderr);
+  tool::complain(fmt::format("\r{}\x1b[K", line.substr(0, room_in_line())));
   shown_ = true;
 }
 
 void Progress::wipe() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) tool::complain("\r\x1b[K");
   shown_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include "command/outcome.hpp"
 #include "command/outputs.hpp"
 #include "command/progress.hpp"
+#include "common/console.hpp"
 #include "common/interrupt.hpp"
 #include "common/layout.hpp"
 #include "common/local_address.hpp"
@@ -83,9 +84,7 @@ class Command {
 
 void Command::show(const PointResult& result) {
   if (takes_standard_output(options_)) return;
-  if (shown_++ == 0) fmt::print("{}", table_.head());
-  fmt::print("{}", table_.row(result));
-  std::fflush(stdout);
+  tool::print((shown_++ == 0 ? table_.head() : "") + table_.row(result));
 }
 
 /// The first that it is asked for: a side has ears for one at a time.
@@ -153,7 +152,7 @@ int Command::conclude(const Result<void>& swept, int signal) {
   Json results = document(results_, settings_json(options_), machines_, ending);
   results["date"] = date_;
   results["command_line"] = options_.command_line;
-  if (shown_ > 0) fmt::print("{}", table_.foot(results_, machines_));
+  if (shown_ > 0) tool::print(table_.foot(results_, machines_));
   const bool written = write_results(options_, results, results_);
   if (signal != 0) return end_with_signal(signal);
   if (!swept) return end_with(swept.error());
@@ -169,7 +168,7 @@ int Command::conclude(const Result<void>& swept, int signal) {
 int Command::compare_with(const Json& old, const Json& results) {
   const auto compared = compare(old, results, options_.threshold);
   if (!compared) return end_with(compared.error());
-  fmt::print(takes_standard_output(options_) ? stderr : stdout, "{}", text_of(*compared));
+  (takes_standard_output(options_) ? tool::complain : tool::print)(text_of(*compared));
   if (compared->changes.empty())
     return end_with(fmt::format("{} has none of these points", options_.compare), exit_failure);
   if (!compared->tells())

@@ -8,6 +8,7 @@
 
 #include "command/options.hpp"
 #include "common/local_address.hpp"
+#include "common/options.hpp"
 #include "report/plot.hpp"
 
 namespace weft::perf {
@@ -69,10 +70,10 @@ std::optional<std::string> error_of_baselines(const Options& options) {
 std::optional<std::string> usage_error(const Options& options) {
   if (!options.listen && !options.local && options.peers.empty())
     return "one of --local, --listen and --peer is needed";
-  const std::string host = host_of(options.site.listen);
-  const bool everywhere = host == "0.0.0.0" || host == "[::]" || host.empty();
-  if (options.listen && everywhere && options.site.advertise.empty())
-    return "--listen with every interface's address needs --advertise, the one that peers use";
+  if (options.listen) {
+    const auto wrong = tool::complaint_about_listening(options.site.listen, options.site.advertise);
+    if (!wrong.empty()) return wrong;
+  }
   const std::uint64_t count = options.sweep.run.length.operations;
   if (count > 0 && count < most_initiators_of(options.grid))
     return "each initiator needs an operation of --count at least";

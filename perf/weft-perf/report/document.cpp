@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <optional>
-#include <sstream>
 
+#include "common/input.hpp"
 #include "report/summary.hpp"
 
 namespace weft::perf {
@@ -116,11 +115,9 @@ Json document(const std::vector<PointResult>& results, const Json& settings, con
 }
 
 Result<Json> read_document(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return fail(Code::not_found, fmt::format("{} can't be read", path));
-  std::ostringstream text;
-  text << file.rdbuf();
-  Json json = Json::parse(text.str(), nullptr, false);
+  const auto text = tool::read_input(path);
+  if (!text) return fail(text.error());
+  Json json = Json::parse(*text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != "weft-perf" ||
       !json.contains("points"))
     return fail(Code::protocol_mismatch, fmt::format("{} holds no results of weft-perf", path));

@@ -6,16 +6,17 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <stop_token>
 #include <utility>
 #include <vector>
 
 #include "command/outcome.hpp"
 #include "common/child.hpp"
+#include "common/console.hpp"
 #include "common/interrupt.hpp"
 #include "common/names.hpp"
 #include "common/options.hpp"
+#include "common/output.hpp"
 #include "report/spread.hpp"
 #include "weights/side.hpp"
 
@@ -299,7 +300,7 @@ void add_options(CLI::App& app, WeightsOptions& options) {
   group.flag("--verify", options.verify, "Compare every transfer of every step, too");
   group.flag("--alone", options.alone, "Don't measure what weft-perf moves at best");
   tool::add_timeout(group, options.timeout);
-  output.file("--json", options.json, "Write the figures there, too");
+  output.file("--json", options.json, "Write the figures there, too; -: to standard output, alone");
 }
 
 int run_weights(const WeightsOptions& options) {
@@ -308,17 +309,18 @@ int run_weights(const WeightsOptions& options) {
   const auto plan =
       weights::plan(world->world, {.fan_out = options.fan_out, .chunk_bytes = options.chunk_bytes});
   if (!plan) return end_with(plan.error());
+  if (!options.json.empty())
+    if (auto checked = tool::check_output(options.json); !checked) return end_with(checked.error());
   std::stop_source stop;
   const tool::Interrupt interrupt([&] { stop.request_stop(); });
   const auto figures = measure(options, *world, stop.get_token());
   if (interrupt.signal() != 0) return end_with_signal(interrupt.signal());
   if (!figures) return end_with(figures.error());
-  fmt::print("{}", text_of(options, *world, *plan, *figures));
+  if (options.json != tool::standard_output) tool::print(text_of(options, *world, *plan, *figures));
   if (!options.json.empty()) {
-    std::ofstream file(options.json);
-    file << json_of(options, *world, *plan, *figures).dump(1) << '\n';
-    if (!file.flush())
-      return end_with(fmt::format("{} can't be written", options.json), exit_failure);
+    const auto written =
+        tool::write_output(options.json, json_of(options, *world, *plan, *figures).dump(1) + "\n");
+    if (!written) return end_with(written.error());
   }
   if (figures->wrong > 0)
     return end_with(fmt::format("{} bytes are wrong", figures->wrong), exit_failure);

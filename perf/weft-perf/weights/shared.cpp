@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 #include <weft/weights_models.hpp>
+
+#include "common/input.hpp"
 
 namespace weft::perf {
 namespace {
@@ -61,11 +61,9 @@ void from_json(const nlohmann::json& json, WeightsOptions& options) {
 }
 
 Result<WeightsWorld> world_of(const WeightsOptions& options) {
-  std::ifstream file(options.config);
-  std::ostringstream text;
-  if (!(text << file.rdbuf()))
-    return fail(Code::not_found, fmt::format("{} can't be read", options.config));
-  auto model = weights::from_config(text.str(), options.config);
+  auto model = tool::read_input(options.config).and_then([&](const std::string& text) {
+    return weights::from_config(text, options.config);
+  });
   if (!model) return fail(model.error());
   const double by = static_cast<double>(options.bytes) / static_cast<double>(model->bytes());
   for (weights::ModelTensor& tensor : model->tensors) scale(tensor, by);

@@ -902,6 +902,21 @@ class Wrong(Case):
             self.one_sentence(result.stderr)
             self.assertIn("No space left", result.stderr)
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "nothing that is always full")
+    def test_an_output_that_is_full_is_found_out_before_the_measurement(self):
+        for name in ("-", "/dev/stdout"):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                result = subprocess.run([WEFT_PERF, "--local", "--time", "3000", "--json", name],
+                                        stdout=full, stderr=subprocess.PIPE, text=True,
+                                        timeout=PATIENCE, check=False)
+            self.fails(result, 1, "could not write .*No space left")
+
+    def test_standard_error_that_is_closed(self):
+        for command, code in (["--bogus"], 2), (["plan"], 2), (["--local", "--compare", "none"], 1):
+            result = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", WEFT_PERF, *command],
+                                    capture_output=True, text=True, timeout=PATIENCE, check=False)
+            self.assertEqual(result.returncode, code, command)
+
     def test_one_target_twice(self):
         with target() as (_, address):
             result = weft_perf("--peer", f"{address},{address}", *SHORT)

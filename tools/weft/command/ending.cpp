@@ -33,7 +33,7 @@ int end_with(std::string_view command, const ConsoleOptions& console, std::strin
   if (console.json)
     print(nlohmann::json{{"command", command}, {"error", sentence}, {"code", code}}.dump(2) + "\n");
   if (!console.json || !console.quiet)
-    fmt::print(stderr, "weft{}{}: {}\n", command.empty() ? "" : " ", command, sentence);
+    complain(fmt::format("weft{}{}: {}\n", command.empty() ? "" : " ", command, sentence));
   return exit_code;
 }
 

@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
+#include "common/console.hpp"
 #include "common/units.hpp"
 
 namespace weft::tool {
@@ -23,7 +23,7 @@ ProgressBar::ProgressBar(std::uint64_t total_bytes, const std::string& when)
 
 ProgressBar::~ProgressBar() {
   // Wipes the line, so that the table starts on a clean one.
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) complain("\r\x1b[K");
 }
 
 void ProgressBar::add(std::uint64_t bytes) {
@@ -39,10 +39,9 @@ void ProgressBar::draw(Clock::time_point now) {
   const double seconds = std::chrono::duration<double>(now - start_).count();
   const double share = static_cast<double>(std::min(done_, total_)) / static_cast<double>(total_);
   const auto filled = static_cast<std::size_t>(share * static_cast<double>(width));
-  fmt::print(stderr, "\r[{:<{}}] {:3.0f} %  {} of {}  {:.2f} GB/s\x1b[K", std::string(filled, '#'),
-             width, 100 * share, binary_bytes(done_), binary_bytes(total_),
-             static_cast<double>(done_) / seconds / 1e9);
-  std::fflush(stderr);
+  complain(fmt::format("\r[{:<{}}] {:3.0f} %  {} of {}  {:.2f} GB/s\x1b[K",
+                       std::string(filled, '#'), width, 100 * share, binary_bytes(done_),
+                       binary_bytes(total_), static_cast<double>(done_) / seconds / 1e9));
   shown_ = true;
 }
 

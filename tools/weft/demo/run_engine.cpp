@@ -22,7 +22,7 @@ int run_with_engine(std::string_view command, const ConsoleOptions& console, Con
   });
 
   if (!engine->metrics_address().empty())
-    fmt::print(stderr, "weft {}: metrics at {}\n", command, engine->metrics_address());
+    complain(fmt::format("weft {}: metrics at {}\n", command, engine->metrics_address()));
   const auto report = work(*engine, ending);
   if (interrupt.signal() != 0) return end_with_signal(command, console, interrupt.signal());
   if (!report) return end_with(command, console, report.error());
@@ -30,7 +30,7 @@ int run_with_engine(std::string_view command, const ConsoleOptions& console, Con
   print(console.json ? to_json(*report).dump(2) + "\n" : table(*report));
   if (report->problem.empty()) return exit_success;
   if (!console.json || !console.quiet)
-    fmt::print(stderr, "weft {}: the data are wrong: {}\n", command, report->problem);
+    complain(fmt::format("weft {}: the data are wrong: {}\n", command, report->problem));
   return exit_failure;
 }
 

@@ -9,7 +9,7 @@ void add_options(CLI::App& command, ServeOptions& options) {
   files
       .text("--dir", options.dir, "DIR",
             "The files in this folder and those below it are shared, each under its path there. "
-            "Links are not followed, and files that come later are not seen")
+            "Links are followed, wherever they lead; files that come later are not seen")
       ->required();
   files.flag("--writable", options.writable, "Peers may write the files, too");
   files.flag("--durable", options.durable,
@@ -37,7 +37,8 @@ void add_options(CLI::App& command, FetchOptions& options) {
                    "A file of the peer's; without it, they are listed");
   files.text("--peer", options.peer, "HOST:PORT", "Where weft serve listens")->required();
   files.file("--output", options.output,
-             "Where to write it, instead of the last part of its name here");
+             "Where to write it, instead of the last part of its name here; -: to standard output, "
+             "alone");
   add_timeout(files, options.timeout);
   add_engine(command, options.engine);
   add_console(command, options.console, false);

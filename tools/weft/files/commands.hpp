@@ -12,7 +12,8 @@
 namespace weft::tool {
 
 /// Under which serve publishes the list of its names: no file is called so. Its segment has a line
-/// for each file, "BYTES NAME", and spaces behind the last one.
+/// for each file, "BYTES NAME", and spaces behind the last one. A file without bytes is in the list
+/// and has no segment.
 constexpr const char* list_of_files = "/";
 
 struct ServeOptions {

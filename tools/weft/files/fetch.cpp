@@ -11,6 +11,7 @@
 
 #include "common/interrupt.hpp"
 #include "common/local_address.hpp"
+#include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/units.hpp"
 #include "files/commands.hpp"
@@ -23,15 +24,20 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t step = std::uint64_t{64} << 20;  // for which the timeout holds
 constexpr std::uint64_t longest_list = std::uint64_t{64} << 20;
 
+Result<void> read_piece(Engine& engine, const Segment& to, const Remote& from, const Pair& piece,
+                        Nanoseconds timeout) {
+  TransferOptions options;
+  options.deadline = Deadline::in(timeout);
+  auto read = engine.read(to, from, {&piece, 1}, std::move(options));
+  if (!read) return fail(std::move(read.error()));
+  return read->wait(Deadline::in(timeout));
+}
+
 /// All of it.
 Result<void> read_all(Engine& engine, const Segment& to, const Remote& from, Nanoseconds timeout) {
   for (std::uint64_t at = 0; at < to.size(); at += step) {
-    const Pair pair{at, at, std::min(step, to.size() - at)};
-    TransferOptions options;
-    options.deadline = Deadline::in(timeout);
-    auto read = engine.read(to, from, {&pair, 1}, std::move(options));
-    if (!read) return fail(std::move(read.error()));
-    if (auto ended = read->wait(Deadline::in(timeout)); !ended) return ended;
+    const Pair piece{at, at, std::min(step, to.size() - at)};
+    if (auto read = read_piece(engine, to, from, piece, timeout); !read) return read;
   }
   return {};
 }
@@ -71,36 +77,65 @@ void show(const std::vector<Listed>& files, bool json) {
   if (json) print(dump({{"command", "fetch"}, {"files", list}}));
 }
 
-/// Under another name until all of it is there.
-Result<void> fetch_file(const FetchOptions& options, Engine& engine, const Remote& file) {
-  const std::string path =
-      !options.output.empty() ? options.output : fs::path(options.name).filename().string();
-  const std::string part = path + ".part";
-  std::error_code error;
-  fs::remove(part, error);
-  const auto begin = Clock::now();
-  FileOptions making;
-  making.create = true;
-  auto segment = engine.add(Memory::file(part, 0, file.segment_size(), making));
+/// Straight into the file.
+Result<void> fill(Engine& engine, const std::string& path, const Remote& from,
+                  Nanoseconds timeout) {
+  FileOptions growing;
+  growing.create = true;
+  auto segment = engine.add(Memory::file(path, 0, from.segment_size(), growing));
   if (!segment) return fail(std::move(segment.error()));
-  auto read = read_all(engine, *segment, file, options.timeout);
-  if (read) read = segment->release(Deadline::in(options.timeout));
-  if (read) fs::rename(part, path, error);
-  if (read && error) read = fail(Code::unavailable, fmt::format("'{}': {}", path, error.message()));
-  if (!read) {
-    fs::remove(part, error);
-    return read;
+  return read_all(engine, *segment, from, timeout).and_then([&] {
+    return segment->release(Deadline::in(timeout));
+  });
+}
+
+/// Piece by piece through memory, to what takes bytes only one after the other.
+Result<void> pour(Engine& engine, Output& output, const Remote& from, Nanoseconds timeout) {
+  auto piece = engine.add(Memory::own(std::min(step, from.segment_size())));
+  if (!piece) return fail(std::move(piece.error()));
+  for (std::uint64_t at = 0; at < from.segment_size(); at += step) {
+    const std::uint64_t bytes = std::min(step, from.segment_size() - at);
+    const std::string_view text(reinterpret_cast<const char*>(piece->data()), bytes);
+    auto poured = read_piece(engine, *piece, from, {0, at, bytes}, timeout).and_then([&] {
+      return output.write(text);
+    });
+    if (!poured) return poured;
   }
+  return {};
+}
+
+/// What is there stays until all has come.
+Result<void> fetch_into(const std::string& path, Engine& engine, const Remote* from,
+                        Nanoseconds timeout) {
+  auto output = Output::open(path);
+  if (!output) return fail(std::move(output.error()));
+  Result<void> came;
+  if (from != nullptr)
+    came = output->beside().empty() ? pour(engine, *output, *from, timeout)
+                                    : fill(engine, output->beside(), *from, timeout);
+  return came.and_then([&] { return output->finish(); });
+}
+
+/// `from`: null for a file without bytes.
+Result<void> fetch_file(const FetchOptions& options, Engine& engine, const Remote* from) {
+  const std::string name = fs::path(options.name).filename();
+  // A file that the peer calls "-" is one here, too.
+  const std::string path = !options.output.empty()   ? options.output
+                           : name == standard_output ? "./-"
+                                                     : name;
+  const auto begin = Clock::now();
+  auto fetched = fetch_into(path, engine, from, options.timeout);
+  if (!fetched || path == standard_output) return fetched;
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  const std::uint64_t bytes = from != nullptr ? from->segment_size() : 0;
   if (options.console.json)
     print(dump({{"command", "fetch"},
                 {"name", options.name},
                 {"file", path},
-                {"bytes", file.segment_size()},
+                {"bytes", bytes},
                 {"seconds", seconds}}));
   else
-    print(fmt::format("weft fetch: {} into {} in {:.2f} s\n", binary_bytes(file.segment_size()),
-                      path, seconds));
+    print(fmt::format("weft fetch: {} into {} in {:.2f} s\n", binary_bytes(bytes), path, seconds));
   return {};
 }
 
@@ -110,12 +145,14 @@ Result<void> fetch(const FetchOptions& options, Engine& engine) {
   const auto files = read_list(options, engine, *peer);
   if (!files) return fail(files.error());
   if (options.name.empty()) return show(*files, options.console.json), Result<void>();
-  const auto is_it = [&](const Listed& each) { return each.name == options.name; };
-  if (std::none_of(files->begin(), files->end(), is_it))
+  const auto listed = std::find_if(files->begin(), files->end(),
+                                   [&](const Listed& each) { return each.name == options.name; });
+  if (listed == files->end())
     return fail(Code::not_found, fmt::format("the peer shares no file '{}'", options.name));
+  if (listed->bytes == "0") return fetch_file(options, engine, nullptr);
   auto remote = engine.lookup(*peer, options.name, Deadline::in(options.timeout));
   if (!remote) return fail(std::move(remote.error()));
-  return fetch_file(options, engine, *remote);
+  return fetch_file(options, engine, &*remote);
 }
 
 }  // namespace

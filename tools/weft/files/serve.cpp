@@ -5,13 +5,16 @@
 #include <cstring>
 #include <filesystem>
 #include <future>
+#include <optional>
 #include <vector>
 #include <weft/engine.hpp>
 
+#include "common/descriptors.hpp"
 #include "common/interrupt.hpp"
 #include "common/options.hpp"
 #include "common/printable.hpp"
 #include "files/commands.hpp"
+#include "files/folder.hpp"
 
 namespace weft::tool {
 namespace {
@@ -24,18 +27,41 @@ struct Lent {
   Grant grant;
 };
 
-/// Their paths within the folder, sorted; nothing of links, devices and empty files.
-Result<std::vector<std::string>> names_in(const std::string& dir) {
-  std::vector<std::string> names;
-  std::error_code error;
-  const fs::path root(dir);
-  for (auto at = fs::recursive_directory_iterator(root, error);
-       !error && at != fs::recursive_directory_iterator(); at.increment(error))
-    if (at->symlink_status(error).type() == fs::file_type::regular && at->file_size(error) > 0)
-      names.push_back(at->path().lexically_relative(root).string());
-  if (error) return fail(Code::not_found, fmt::format("the folder '{}': {}", dir, error.message()));
-  std::sort(names.begin(), names.end());
-  return names;
+/// Descriptors that are left to peers. A guess: each takes some.
+constexpr std::uint64_t descriptors_of_peers = 128;
+/// The first files that are left out are named one by one, so many.
+constexpr std::size_t most_named = 10;
+
+/// What is not shared, and why: one bad file is no reason to share nothing.
+class LeftOut {
+ public:
+  explicit LeftOut(bool quiet) : quiet_(quiet) {}
+
+  void add(const std::string& name, const std::string& why) {
+    if (++count_ <= most_named) tell(fmt::format("'{}' is left out: {}", name, why));
+  }
+  void add_rest(std::size_t files, const std::string& why) {
+    count_ += files;
+    tell(fmt::format("{} files are left out: {}", files, why));
+  }
+  std::size_t count() const noexcept { return count_; }
+
+ private:
+  void tell(const std::string& text) const {
+    if (!quiet_) complain(fmt::format("weft serve: {}\n", printable(text)));
+  }
+
+  const bool quiet_;
+  std::size_t count_ = 0;
+};
+
+/// What keeps this process from opening another file; empty: nothing.
+std::string shortage() {
+  const DescriptorRoom room = descriptor_room();
+  const std::uint64_t kept = std::min(descriptors_of_peers, room.limit / 4);
+  if (room.left > kept) return {};
+  return fmt::format("this process may open {} descriptors (ulimit -n), and {} are for peers",
+                     room.limit, kept);
 }
 
 Result<Lent> lend(Engine& engine, const Memory& memory, const std::string& name, Rights rights) {
@@ -48,39 +74,71 @@ Result<Lent> lend(Engine& engine, const Memory& memory, const std::string& name,
   return Lent{std::move(*segment), std::move(*grant)};
 }
 
-/// All of them, and their list.
-Result<std::vector<Lent>> lend_all(const ServeOptions& options, Engine& engine) {
-  const auto names = names_in(options.dir);
-  if (!names) return fail(names.error());
+struct Shared {
+  std::vector<Lent> lent;
+  std::size_t files = 0, left_out = 0;
+};
+
+/// One of them; nothing for a file without bytes, of which no segment can be made.
+Result<std::optional<Lent>> lend_file(const ServeOptions& options, Engine& engine,
+                                      const std::string& name, const std::string& shown) {
+  const fs::path path = fs::path(options.dir) / name;
+  std::error_code error;
+  if (fs::file_size(path, error) == 0 && !error) return std::nullopt;
   FileOptions file;
   file.direct = !options.buffered;
   file.read_only = !options.writable;
   file.durable = options.durable;
   const Rights rights = options.writable ? Rights::read_write : Rights::read;
-  std::vector<Lent> lent;
+  return lend(engine, Memory::file(path, 0, 0, file), shown, rights).map([](Lent lent) {
+    return std::optional(std::move(lent));
+  });
+}
+
+/// All that can be, and their list.
+Result<Shared> lend_all(const ServeOptions& options, Engine& engine) {
+  LeftOut left_out(options.console.json && options.console.quiet);
+  const auto names = files_of(options.dir, [&](const std::string& name, const std::string& why) {
+    left_out.add(name, why);
+  });
+  if (!names) return fail(names.error());
+  Shared shared;
   std::string list;
-  for (const std::string& name : *names) {
-    const auto path = (fs::path(options.dir) / name).string();
-    const std::string shown = printable(name);
-    auto made = lend(engine, Memory::file(path, 0, 0, file), shown, rights);
-    if (!made) return fail(std::move(made.error()));
-    list += fmt::format("{} {}\n", made->segment.size(), shown);
-    lent.push_back(std::move(*made));
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if (const std::string lacking = shortage(); !lacking.empty()) {
+      left_out.add_rest(names->size() - i, lacking);
+      break;
+    }
+    const std::string shown = printable((*names)[i]);
+    auto made = lend_file(options, engine, (*names)[i], shown);
+    if (!made) {
+      left_out.add(shown, made.error().message());
+      continue;
+    }
+    list += fmt::format("{} {}\n", *made ? (*made)->segment.size() : 0, shown);
+    ++shared.files;
+    if (*made) shared.lent.push_back(std::move(**made));
   }
+  shared.left_out = left_out.count();
   auto made = lend(engine, Memory::own(list.size() + 1), list_of_files, Rights::read);
   if (!made) return fail(std::move(made.error()));
   std::memset(made->segment.data(), ' ', made->segment.size());
   std::memcpy(made->segment.data(), list.data(), list.size());
-  lent.push_back(std::move(*made));
-  return lent;
+  shared.lent.push_back(std::move(*made));
+  return shared;
 }
 
-Result<void> announce(const ServeOptions& options, const Engine& engine, std::size_t files) {
+Result<void> announce(const ServeOptions& options, const Engine& engine, const Shared& shared) {
   if (auto told = tell_ready(options.ready_fd, engine.address()); !told) return told;
   if (options.console.json)
-    print(dump({{"command", "serve"}, {"address", engine.address()}, {"files", files}}));
+    print(dump({{"command", "serve"},
+                {"address", engine.address()},
+                {"files", shared.files},
+                {"left_out", shared.left_out}}));
   else
-    print(fmt::format("weft serve: {} files of {} at {}\n", files, options.dir, engine.address()));
+    print(fmt::format("weft serve: {} files of {} at {}{}\n", shared.files, options.dir,
+                      engine.address(),
+                      shared.left_out > 0 ? fmt::format(", {} left out", shared.left_out) : ""));
   return {};
 }
 
@@ -96,9 +154,9 @@ int run_serve(const ServeOptions& options) {
   const Interrupt interrupt([&] { over.set_value(); });
   auto engine = Engine::open(config);
   if (!engine) return end_with("serve", options.console, engine.error());
-  auto lent = lend_all(options, *engine);
-  if (!lent) return end_with("serve", options.console, lent.error());
-  if (auto told = announce(options, *engine, lent->size() - 1); !told)
+  const auto shared = lend_all(options, *engine);
+  if (!shared) return end_with("serve", options.console, shared.error());
+  if (auto told = announce(options, *engine, *shared); !told)
     return end_with("serve", options.console, told.error());
   over.get_future().wait();
   (void)engine->close(Deadline::in(closing_time));

@@ -48,7 +48,8 @@ void add_options(CLI::App& command, TopoOptions& options) {
   CLI::Option* peer =
       machine.file("--peer-xml", options.peer_xml,
                    "Show as well which NICs would talk to which of this other machine");
-  CLI::Option* svg = files.file("--svg", options.svg, "Draw the machine too; needs Graphviz");
+  CLI::Option* svg = files.file(
+      "--svg", options.svg, "Draw the machine too; -: to standard output, alone; needs Graphviz");
   CLI::Option* png = files.file("--png", options.png, "Likewise, in pixels");
   files
       .file("--capture", options.capture,
@@ -77,7 +78,8 @@ void add_options(CLI::App& command, ExplainOptions& options) {
       "between them, of max-copies=0, forbid-cpu-copies, require-gpudirect, min-gbps=100, "
       "providers=efa+verbs");
   add_timeout(transfer, options.timeout);
-  files.file("--svg", options.svg, "Draw the path too; needs Graphviz");
+  files.file("--svg", options.svg,
+             "Draw the path too; -: to standard output, alone; needs Graphviz");
   add_engine(command, options.engine);
   add_console(command, options.console, false);
 }

@@ -7,8 +7,8 @@
 #include "command/ending.hpp"
 #include "common/interrupt.hpp"
 #include "common/local_address.hpp"
+#include "common/output.hpp"
 #include "common/printable.hpp"
-#include "common/replace_file.hpp"
 #include "look/commands.hpp"
 #include "look/graphviz.hpp"
 #include "look/path_views.hpp"
@@ -73,10 +73,11 @@ int run_explain(const ExplainOptions& options) {
   // As every error has them in JSON.
   if (refused)
     document.update({{"error", path->refused}, {"code", to_string(Code::policy_refused)}});
-  print(options.console.json ? dump(document) : path_text(*path));
+  if (options.svg != standard_output)
+    print(options.console.json ? dump(document) : path_text(*path));
   if (!refused) return exit_success;
   if (!options.console.json || !options.console.quiet)
-    fmt::print(stderr, "weft explain: refused: {}\n", printable(path->refused));
+    complain(fmt::format("weft explain: refused: {}\n", printable(path->refused)));
   return exit_failure;
 }
 

@@ -1,7 +1,7 @@
 #include "look/graphviz.hpp"
 
 #include "common/drawing_program.hpp"
-#include "common/replace_file.hpp"
+#include "common/output.hpp"
 
 namespace weft::tool {
 
@@ -15,7 +15,7 @@ Result<void> render_to(const std::string& file, const std::string& graph,
                        const std::string& format) {
   if (file.empty()) return {};
   return render(graph, format).and_then([&](const std::string& picture) {
-    return replace_file(file, picture);
+    return write_output(file, picture);
   });
 }
 

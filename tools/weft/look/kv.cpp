@@ -3,10 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
+#include <filesystem>
 #include <weft/kv_models.hpp>
 
+#include "common/input.hpp"
 #include "common/layout.hpp"
 #include "common/names.hpp"
 #include "common/units.hpp"
@@ -17,18 +17,16 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::size_t greatest_file = 16 << 20;
-
 /// A model's name, or a file with its config.json.
 Result<kv::Model> model_of(const std::string& name) {
   auto known = kv::find_model(name);
   if (known) return known;
-  std::ifstream file(name, std::ios::binary);
-  if (!file) return known;
-  std::string text(greatest_file, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  return kv::from_config(text, name);
+  std::error_code none;
+  // Models' names with a slash are Hugging Face's, and have one.
+  const bool is_path = name.starts_with('/') || name.starts_with('.') || name.ends_with(".json");
+  if (!is_path && !std::filesystem::exists(name, none)) return known;
+  return read_input(name).and_then(
+      [&](const std::string& text) { return kv::from_config(text, name); });
 }
 
 /// "0, 4-7, 9".

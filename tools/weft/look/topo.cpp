@@ -6,8 +6,8 @@
 #include <weft/engine.hpp>
 
 #include "command/ending.hpp"
+#include "common/output.hpp"
 #include "common/printable.hpp"
-#include "common/replace_file.hpp"
 #include "look/commands.hpp"
 #include "look/graphviz.hpp"
 #include "look/nic_pairing.hpp"
@@ -32,9 +32,10 @@ Result<Machine> load(const std::string& xml) {
 
 int capture(const TopoOptions& options) {
   const auto written = capture_topology().and_then(
-      [&](const std::string& xml) { return replace_file(options.capture, xml); });
+      [&](const std::string& xml) { return write_output(options.capture, xml); });
   if (!written) return end_with("topo", options.console, written.error());
   const nlohmann::ordered_json json = {{"captured", options.capture}};
+  if (options.capture == standard_output) return exit_success;
   print(options.console.json ? dump(json) : fmt::format("wrote {}\n", printable(options.capture)));
   return exit_success;
 }
@@ -69,6 +70,7 @@ int show(const TopoOptions& options) {
   }
   if (auto drawn = draw(*machine, options); !drawn)
     return end_with_cause("topo", options.console, drawn.error());
+  if (options.svg == standard_output || options.png == standard_output) return exit_success;
   print(options.console.json ? as_json(*machine, peer) : as_text(*machine, peer));
   return exit_success;
 }

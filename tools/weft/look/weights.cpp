@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <weft/weights_models.hpp>
 
+#include "common/input.hpp"
 #include "common/layout.hpp"
 #include "common/names.hpp"
 #include "common/printable.hpp"
@@ -22,14 +21,6 @@ using nlohmann::json;
 /// More rows are told as a number: --json has them all.
 constexpr std::size_t most_rows = 64;
 
-Result<std::string> contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (file) text << file.rdbuf();
-  if (!file || !text) return fail(Code::not_found, fmt::format("{} can't be read", path));
-  return std::move(text).str();
-}
-
 /// Says of which file an error is.
 auto of_file(const std::string& path) {
   return [path](const Error& error) {
@@ -40,9 +31,10 @@ auto of_file(const std::string& path) {
 Result<weights::World> world_of_files(const std::vector<std::string>& paths) {
   weights::World world;
   for (const std::string& path : paths) {
-    auto read = contents(path).and_then(
-        [](const std::string& text) { return weights::world_from_json(text); });
-    if (!read) return fail(of_file(path)(read.error()));
+    auto read = read_input(path).and_then([&](const std::string& text) {
+      return weights::world_from_json(text).map_error(of_file(path));
+    });
+    if (!read) return fail(std::move(read.error()));
     std::move(read->publishers.begin(), read->publishers.end(),
               std::back_inserter(world.publishers));
     std::move(read->subscribers.begin(), read->subscribers.end(),
@@ -52,10 +44,10 @@ Result<weights::World> world_of_files(const std::vector<std::string>& paths) {
 }
 
 Result<weights::World> world_of_config(const WeightsOptions& options) {
-  const auto model = contents(options.config).and_then([&](const std::string& text) {
-    return weights::from_config(text, options.config);
+  const auto model = read_input(options.config).and_then([&](const std::string& text) {
+    return weights::from_config(text, options.config).map_error(of_file(options.config));
   });
-  if (!model) return fail(of_file(options.config)(model.error()));
+  if (!model) return fail(model.error());
   const auto ranks = [&](const weights::Parallelism& parallel, const char* name, const char* host) {
     return model->ranks({.parallel = parallel,
                          .name = name,
@@ -71,7 +63,7 @@ Result<weights::World> world_of_config(const WeightsOptions& options) {
 
 /// The greatest rate among the points of a weft-perf result, in Gb/s.
 Result<double> measured_gbps(const std::string& path) {
-  const auto text = contents(path);
+  const auto text = read_input(path);
   if (!text) return fail(text.error());
   const json file = json::parse(*text, nullptr, false);
   double greatest = 0;

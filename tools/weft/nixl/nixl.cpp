@@ -19,7 +19,8 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 
 void warn(const ConsoleOptions& console, const std::string& sentence) {
-  if (!console.json || !console.quiet) fmt::print(stderr, "weft nixl: {}\n", printable(sentence));
+  if (!console.json || !console.quiet)
+    complain(fmt::format("weft nixl: {}\n", printable(sentence)));
 }
 
 Result<NixlPython> asked_python(const NixlOptions& options) {
