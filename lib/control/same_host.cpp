@@ -12,7 +12,8 @@
 #include <climits>
 #include <cstring>
 #include <string_view>
-#include <system_error>
+
+#include "base/system_error.hpp"
 
 namespace weft::core {
 namespace {
@@ -29,10 +30,6 @@ struct Page {
 template <typename... Args>
 Proof unproven(fmt::format_string<Args...> text, Args&&... args) {
   return Proof{.reason = fmt::format(text, std::forward<Args>(args)...)};
-}
-
-std::string error_text(int error) {
-  return std::generic_category().message(error);
 }
 
 /// Whether the path leads to a proof page, without opening it: the path comes from a stranger, and
