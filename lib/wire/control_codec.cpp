@@ -259,7 +259,7 @@ Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {
 
 Code code_from(std::uint8_t code) {
   const bool known = code >= static_cast<std::uint8_t>(Code::invalid_argument) &&
-                     code <= static_cast<std::uint8_t>(Code::policy_refused);
+                     code <= static_cast<std::uint8_t>(last_code);
   return known ? static_cast<Code>(code) : Code::remote_failed;
 }
 

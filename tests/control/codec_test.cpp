@@ -195,8 +195,14 @@ TEST(Codec, RailsThatAreOut) {
   EXPECT_FALSE(decode(encode(Ready{std::vector<RailOut>(limits::rails + 1)}).value()));
 }
 
+TEST(Codec, TheLastCodeArrives) {
+  const auto read = decode(encode(Refusal{last_code, ""}).value());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<Refusal>(*read).code, last_code);
+}
+
 TEST(Codec, UnknownCodesBecomeRemoteFailed) {
-  for (const int code : {0, 200}) {
+  for (const int code : {0, static_cast<int>(last_code) + 1, 200}) {
     const auto read = decode(encode(Refusal{static_cast<Code>(code), ""}).value());
     ASSERT_TRUE(read);
     EXPECT_EQ(std::get<Refusal>(*read).code, Code::remote_failed);
