@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <system_error>
 
 #include "base/system_error.hpp"
 
@@ -48,8 +47,8 @@ bool has_ended(std::int32_t pid) noexcept {
 Result<Process> Process::of(std::int32_t pid) {
   Descriptor descriptor = open_process(pid);
   if (descriptor.get() >= 0) return Process(std::move(descriptor));
-  return fail(Code::unavailable, fmt::format("process {} can't be watched: {}", pid,
-                                             std::generic_category().message(errno)));
+  return fail(Code::unavailable,
+              fmt::format("process {} can't be watched: {}", pid, error_text(errno)));
 }
 
 Result<Process> Process::again() const {

@@ -34,6 +34,7 @@ class Process {
   /// `descriptor` becomes readable when it ends.
   explicit Process(Descriptor descriptor) : descriptor_(std::move(descriptor)) {}
 
+  Descriptor take_descriptor() && { return std::move(descriptor_); }
   /// Another handle of the same process.
   Result<Process> again() const;
   bool ended() const noexcept { return has_ended(descriptor_); }

@@ -4,24 +4,34 @@
 #include <sys/resource.h>
 
 #include <cerrno>
-#include <string>
-#include <system_error>
 
 namespace weft::core {
+namespace {
+
+Code code_of(int error) {
+  return error == ENOMEM ? Code::out_of_memory : Code::unavailable;
+}
+
+}  // namespace
 
 std::string error_text(int number) {
-  const std::string text = std::generic_category().message(number);
+  std::string text = std::generic_category().message(number);
   rlimit limit{};
-  if (number != EMFILE || getrlimit(RLIMIT_NOFILE, &limit) != 0) return text;
-  return fmt::format("{} (the process may have {}: RLIMIT_NOFILE, ulimit -n)", text,
-                     limit.rlim_cur);
+  if (number == EMFILE && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    text += fmt::format(" (the process may have {}: RLIMIT_NOFILE, ulimit -n)", limit.rlim_cur);
+  if (number == ENFILE) text += " (fs.file-max)";
+  return text;
 }
 
 Error system_error(std::string_view operation) {
   const int error = errno;
-  const Code code = error == ENOMEM ? Code::out_of_memory : Code::unavailable;
-  return Error(code, fmt::format("{}: {}", operation, error_text(error)))
+  return Error(code_of(error), fmt::format("{}: {}", operation, error_text(error)))
       .with_operation(std::string(operation));
+}
+
+Error system_error(const std::system_error& thrown) {
+  const int error = thrown.code().value();
+  return Error(code_of(error), fmt::format("a library failed: {}", error_text(error)));
 }
 
 }  // namespace weft::core

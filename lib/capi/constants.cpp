@@ -32,7 +32,7 @@ static_assert(same(WEFT_CLOSED, Code::closed));
 static_assert(same(WEFT_FORKED, Code::forked));
 static_assert(same(WEFT_INTERNAL, Code::internal));
 static_assert(same(WEFT_CORRUPT, Code::corrupt));
-static_assert(same(WEFT_POLICY_REFUSED, Code::policy_refused));
+static_assert(same(WEFT_POLICY_REFUSED, last_code));
 
 static_assert(same(WEFT_LOG_DEBUG, LogLevel::debug));
 static_assert(same(WEFT_LOG_INFO, LogLevel::info));

@@ -16,7 +16,7 @@ const char* weft_version(void) {
 // Both to_string() return literals, which end with a zero byte.
 const char* weft_code_name(weft_code code) {
   if (code == WEFT_OK) return "ok";
-  if (code < WEFT_OK || code > WEFT_POLICY_REFUSED) return "unknown";
+  if (code < WEFT_OK || code > static_cast<weft_code>(last_code)) return "unknown";
   return to_string(static_cast<Code>(code)).data();
 }
 

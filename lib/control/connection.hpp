@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process.hpp"
 #include "control/asio.hpp"
 #include "control/attempt.hpp"
 #include "control/control.hpp"
@@ -29,11 +30,21 @@ struct Asking {
   asio::steady_timer limit;
 };
 
+/// A process of this host that is waited for to end. Its socket may not tell: a child that it has
+/// forked keeps it open.
+struct WatchedProcess {
+  explicit WatchedProcess(asio::io_context& context) : descriptor(context), last_words(context) {}
+  asio::posix::stream_descriptor descriptor;
+  asio::steady_timer last_words;
+};
+
 /// The steps of a handshake. Where there are credentials, TLS proves them first. Both sides send
 /// their preamble, Hello (where they are), and Proof (that they share a host). Then the engine with
 /// the smaller (name, incarnation), the *chooser*, makes the connection the link with a Choice, or
 /// names the link that exists already in a Duplicate; so two engines that connect to each other at
-/// once agree on one link. Then each meets the other in its own time and says Ready.
+/// once agree on one link. Then each meets the other in its own time and says Ready. Where that
+/// names rails that do not reach the other, both leave them out and meet again, so that they go on
+/// pairing alike.
 enum class Stage : std::uint8_t {
   securing,     // waits for the end of the TLS handshake
   greeting,     // waits for the preamble
@@ -78,9 +89,9 @@ class Connection final : public Wire {
 
   // How far meet() has come.
   bool meet_running = false;  // from being queued until its result is known
-  bool met = false;           // it returned ok, and down() has not been called
-  bool peer_ready = false;
-  std::atomic<bool> meet_unwanted{false};  // read on the setup thread
+  bool met = false;           // it left no rail out, and down() has not been called
+  std::optional<std::vector<RailOut>> out, peer_out;  // by rail: what each side's Ready said
+  std::atomic<bool> meet_unwanted{false};             // read on the setup thread
   LinkEnd how_over = LinkEnd::disconnected;
   std::optional<Error> why_over;  // once it is over, as how_over
 
@@ -96,7 +107,7 @@ class Connection final : public Wire {
   void take(const Choice&);
   void take(const Duplicate& duplicate);
   void take(const Lost&);
-  void take(const Ready&);
+  void take(Ready ready);
   void take(const Refusal& refusal);
   void take(const Heartbeat& heartbeat);
   void take(const Goodbye& goodbye);
@@ -116,13 +127,15 @@ class Connection final : public Wire {
   void answered(const HostPeer& peer, Result<Answered> answer);
   void proved(Proof proof);
   void prove_done();
+  void watch(Result<Process> process);
 
   Core& core_;
   asio::steady_timer limit_;
   VersionRange peer_versions_;
   // Of what this engine read in the peer's page, and the other way round, once they are known.
   std::optional<Proof> proof_, peer_proof_;
-  std::unique_ptr<Asking> asking_;  // while the peer's socket is asked
+  std::unique_ptr<Asking> asking_;           // while the peer's socket is asked
+  std::unique_ptr<WatchedProcess> watched_;  // null: of another host, or this one's
 };
 
 using ConnectionPtr = std::shared_ptr<Connection>;

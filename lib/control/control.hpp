@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/health.hpp>
@@ -34,24 +35,26 @@ struct Nearness {
 };
 
 /// The engine's reactions to events on a link. The calls for one link come one at a time
-/// and in order: meet, up, received..., down. meet() comes on the setup thread, which may block,
-/// one link after the other; the rest comes on the control thread, which must not. So a meet() may
-/// run beside a call for another link.
+/// and in order: meet, up, received..., down. Where a rail of either side does not reach the other,
+/// meet comes again, after a down if it had succeeded here. meet() comes on the setup thread, which
+/// may block, one link after the other; the rest comes on the control thread, which must not. So a
+/// meet() may run beside a call for another link.
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
-  /// The peer has introduced itself: make its rails reachable. On an error the link is refused and
-  /// the peer is told the sentence.
+  /// The peer has introduced itself: make its rails reachable. Returns this engine's rails that do
+  /// not reach it; with some it has not met, and is called again with these and the peer's out
+  /// (RailAddress::why_out). On an error the link is refused and the peer is told the sentence.
   /// `self` is the introduction that was sent on this link (it holds the token for it).
-  virtual Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
-                            const Nearness& near) = 0;
+  virtual Result<std::vector<RailOut>> meet(LinkId link, const Introduction& self,
+                                            const Introduction& peer, const Nearness& near) = 0;
   /// Both sides have met each other: operations may be posted.
   /// `incoming` if the peer connected.
   virtual void up(LinkId link, bool incoming) = 0;
   virtual void received(LinkId link, Notice notice) = 0;
   /// How the peer does has changed: it is `up`, `slow` or `silent`. Between up() and down().
   virtual void health(LinkId link, Health health) = 0;
-  /// The link is gone. Once for each link for which meet() returned without an error.
+  /// The link is gone, or is met again. Once for each meet() that left no rail out.
   virtual void down(LinkId link, LinkEnd how, const Error& why) = 0;
 };
 

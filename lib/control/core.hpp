@@ -13,6 +13,7 @@
 #include <string_view>
 #include <thread>
 #include <unordered_map>
+#include <vector>
 
 #include "base/sync.hpp"
 #include "control/asio.hpp"
@@ -69,7 +70,9 @@ class Core : public std::enable_shared_from_this<Core> {
   void adopt(const ConnectionPtr& connection);
   /// The peer says that the connection with this token of ours is the link.
   void is_duplicate(const ConnectionPtr& connection, std::uint64_t token);
-  void go_up(const ConnectionPtr& connection);
+  /// One of the two sides said how its meeting went: if both have, the link goes up, or is met
+  /// again.
+  void agree(const ConnectionPtr& connection);
   void received(LinkId link, Notice notice);
   void health(LinkId link, Health health);
   /// Reports the connection as gone, once, and closes it after `last` was sent.
@@ -114,7 +117,8 @@ class Core : public std::enable_shared_from_this<Core> {
 
   // peers.cpp
   void start_meeting(Place& place);
-  void meeting_ended(const ConnectionPtr& connection, Result<void> result);
+  void meeting_ended(const ConnectionPtr& connection, Result<std::vector<RailOut>> out);
+  void go_up(const ConnectionPtr& connection);
   void refused(LinkEnd how, const Error& why) const;
   void report_down(const ConnectionPtr& connection);
   void move_attempts(const ConnectionPtr& from, const ConnectionPtr& to);

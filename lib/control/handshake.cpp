@@ -1,4 +1,5 @@
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <array>
 #include <bit>
@@ -6,9 +7,11 @@
 #include <utility>
 
 #include "base/random.hpp"
+#include "base/system_error.hpp"
 #include "control/connection.hpp"
 #include "control/core.hpp"
 #include "control/same_host.hpp"
+#include "control/sockets.hpp"
 
 namespace weft::core {
 namespace {
@@ -63,6 +66,7 @@ void Connection::retire(const std::optional<ControlMessage>& last) {
   stage = Stage::over;
   limit_.cancel();
   asking_.reset();
+  watched_.reset();
   if (last && greeted) tell(*last);
   finish(core_.tuning().linger);
 }
@@ -181,10 +185,13 @@ void Connection::take(const Hello& hello) {
 
 /// By what both see in /proc, or else by the peer's socket.
 void Connection::prove(const HostClaim& claim) {
-  near.one_host = !claim.boot.empty() && claim.boot == boot_id();
+  const std::string& own_boot = boot_id();
+  near.one_host = !claim.boot.empty() && claim.boot == own_boot;
+  // One that sees no /proc knows of no boot.
+  const bool apart = !near.one_host && !claim.boot.empty() && !own_boot.empty();
   Proof proof = prove_same_host(claim, peer.incarnation);
   if (proof.proven) peer.pid = static_cast<std::int32_t>(claim.pid);
-  if (proof.proven || !near.one_host) return proved(std::move(proof));
+  if (proof.proven || apart) return proved(std::move(proof));
   ask_for_proof(claim);
 }
 
@@ -195,7 +202,8 @@ void Connection::ask_for_proof(const HostClaim& claim) {
   auto socket = ask(host, {});
   if (!socket) return answered(host, fail(std::move(socket.error())));
   asking_ = std::make_unique<Asking>(core_.context());
-  asking_->socket.assign(socket->release());
+  if (const auto error = hand_over(std::move(*socket), asking_->socket))
+    return answered(host, fail(system_error(std::system_error(error))));
   asking_->socket.async_wait(asio::posix::stream_descriptor::wait_read,
                              [this, self = shared(), host](const std::error_code& error) {
                                if (!error && asking_)
@@ -209,6 +217,7 @@ void Connection::ask_for_proof(const HostClaim& claim) {
 
 void Connection::answered(const HostPeer& host, Result<Answered> answer) {
   asking_.reset();
+  near.one_host = near.one_host || answer.has_value();
   Proof proof;
   auto process =
       answer.and_then([&](const Answered& known) { return process_by_socket(host, known); });
@@ -217,8 +226,10 @@ void Connection::answered(const HostPeer& host, Result<Answered> answer) {
     proof.proven = true;
     proof.nonce = answer->nonce;
   } else {
-    proof.reason =
-        fmt::format("both are on this host, but share no memory: {}", process.error().message());
+    proof.reason = fmt::format("{}: {}",
+                               near.one_host ? "both are on this host, but share no memory"
+                                             : "another host, or one of the two has no /proc",
+                               process.error().message());
   }
   proved(std::move(proof));
 }
@@ -237,17 +248,42 @@ void Connection::take(Proof proof) {
 }
 
 void Connection::prove_done() {
-  near.same_host = proof_->proven && core_.proven_by(*peer_proof_);
-  near.one_host = near.one_host || near.same_host;
+  const bool proven_there = core_.proven_by(*peer_proof_);
+  near.same_host = proof_->proven && proven_there;
+  near.one_host = near.one_host || proof_->proven || proven_there;
   if (!near.same_host) near.process = nullptr;
   if (!proof_->proven)
     near.reason = proof_->reason;
   else if (!near.same_host)
     near.reason = peer_proof_->proven ? "the peer's proof is wrong"
                                       : "seen by the peer: " + peer_proof_->reason;
+  if (near.process != nullptr)
+    watch(near.process->watch());
+  else if (near.same_host && peer.pid != getpid())
+    watch(Process::of(peer.pid));
   stage = Stage::choosing;
   doing("waiting for it to agree on a link");
   if (is_chooser()) core_.choose(shared());
+}
+
+/// Without a descriptor for it, silence tells of the few ends that the socket does not.
+void Connection::watch(Result<Process> process) {
+  if (!process) return;
+  watched_ = std::make_unique<WatchedProcess>(core_.context());
+  if (hand_over(std::move(*process).take_descriptor(), watched_->descriptor))
+    return watched_.reset();
+  const auto ended = [this, self = shared()](const std::error_code& cancelled) {
+    if (!cancelled && stage != Stage::over)
+      core_.end(shared(), LinkEnd::connection_lost,
+                Error(Code::peer_down, "the process of " + who() + " has ended"), std::nullopt);
+  };
+  watched_->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                  [this, self = shared(), ended](const std::error_code& error) {
+                                    if (error || !watched_) return;
+                                    // What it said last may not be read yet.
+                                    watched_->last_words.expires_after(core_.tuning().linger);
+                                    watched_->last_words.async_wait(ended);
+                                  });
 }
 
 void Connection::take(const Choice&) {
@@ -266,10 +302,14 @@ void Connection::take(const Lost&) {
   core_.adopt(shared());
 }
 
-void Connection::take(const Ready&) {
+void Connection::take(Ready ready) {
   if (!expect(Stage::meeting, "a readiness")) return;
-  peer_ready = true;
-  if (met) core_.go_up(shared());
+  if (peer_out) return out_of_turn("a second readiness");
+  for (const RailOut& each : ready.out)
+    if (each.rail >= peer.rails.size() || !peer.rails[each.rail].why_out.empty())
+      return breaks_protocol(fmt::format("{} has no rail {} to leave out", who(), each.rail));
+  peer_out = std::move(ready.out);
+  core_.agree(shared());
 }
 
 void Connection::take(const Refusal& refusal) {

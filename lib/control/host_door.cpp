@@ -82,7 +82,8 @@ Result<void> HostDoor::listen(const SocketAddress& address) {
     return fail(system_error("bind"));
   if (::listen(socket->get(), backlog) != 0) return fail(system_error("listen"));
   auto listening = std::make_unique<Listening>(context_);
-  listening->socket.assign(socket->release());
+  if (const auto error = hand_over(std::move(*socket), listening->socket))
+    return fail(system_error(std::system_error(error)));
   listening_.push_back(std::move(listening));
   return {};
 }
@@ -138,7 +139,10 @@ bool HostDoor::accept_one(Listening& at) {
   const std::uint64_t number = next_visitor_++;
   const auto entry = visitors_.emplace(number, std::make_unique<Visitor>(context_)).first;
   Visitor& visitor = *entry->second;
-  visitor.socket.assign(socket.release());
+  if (const auto error = hand_over(std::move(socket), visitor.socket)) {
+    visitors_.erase(entry);
+    return !is_shortage(error);
+  }
   visitor.limit.expires_after(limits_.time);
   visitor.limit.async_wait([this, number](const std::error_code& cancelled) {
     if (!cancelled) visitors_.erase(number);

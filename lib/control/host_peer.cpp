@@ -25,6 +25,7 @@ Result<Descriptor> connect_to(const SocketAddress& address) {
 Result<Descriptor> connect_to(const HostPeer& peer) {
   auto near = connect_to(SocketAddress::abstract(peer.socket));
   if (near || near.error().code() == Code::permission_denied) return near;
+  if (near.error().operation() != "connect") return near;  // no descriptor is left
   if (peer.folder.empty())
     return fail(Code::unavailable,
                 "its socket is in another network namespace, and this engine has no host_dir: set "
@@ -93,7 +94,8 @@ Result<std::shared_ptr<const HostProcess>> process_by_socket(HostPeer peer,
   const std::string link = fmt::format("/proc/self/fd/{}", answered.descriptor.get());
   std::array<char, 32> target{};
   const ssize_t length = ::readlink(link.c_str(), target.data(), target.size());
-  const std::string_view kind(target.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+  if (length < 0) return fail(system_error(link));
+  const std::string_view kind(target.data(), static_cast<std::size_t>(length));
   // Linux has its own file system for them since 6.9.
   if (!kind.starts_with("anon_inode:[pidfd]") && !kind.starts_with("pidfd:"))
     return fail(Code::protocol_mismatch, "the peer's socket does not show its process");

@@ -85,18 +85,19 @@ void Core::start_meeting(Place& place) {
   connection->meet_running = true;
   ++meets_running_;
   asio::post(setup_, [this, connection] {
-    Result<void> result = fail(Code::cancelled, "the connection ended before the meeting");
+    Result<std::vector<RailOut>> out =
+        fail(Code::cancelled, "the connection ended before the meeting");
     if (!connection->meet_unwanted && !silenced_)
-      result = handler_.meet(connection->id, connection->self, connection->peer, connection->near);
-    asio::post(io_, [this, connection, result = std::move(result)]() mutable {
-      meeting_ended(connection, std::move(result));
+      out = handler_.meet(connection->id, connection->self, connection->peer, connection->near);
+    asio::post(io_, [this, connection, out = std::move(out)]() mutable {
+      meeting_ended(connection, std::move(out));
     });
   });
 }
 
-void Core::meeting_ended(const ConnectionPtr& connection, Result<void> result) {
+void Core::meeting_ended(const ConnectionPtr& connection, Result<std::vector<RailOut>> out) {
   connection->meet_running = false;
-  connection->met = result.has_value();
+  connection->met = out && out->empty();
   --meets_running_;
   if (connection->stage == Stage::over) {
     report_down(connection);
@@ -106,14 +107,31 @@ void Core::meeting_ended(const ConnectionPtr& connection, Result<void> result) {
       start_meeting(place->second);
     else
       places_.erase(place);
-  } else if (!result) {
-    const Error& why = result.error();
+  } else if (!out) {
+    const Error& why = out.error();
     end(connection, LinkEnd::unreachable, why, Refusal{why.code(), why.message()});
   } else {
-    connection->tell(Ready{});
-    if (connection->peer_ready) go_up(connection);
+    connection->out = std::move(*out);
+    connection->tell(Ready{*connection->out});
+    agree(connection);
   }
   note_if_quiet();
+}
+
+/// Each time without one more rail, so that it comes to an end.
+void Core::agree(const ConnectionPtr& connection) {
+  if (!connection->out || !connection->peer_out) return;
+  if (connection->out->empty() && connection->peer_out->empty()) return go_up(connection);
+  if (std::exchange(connection->met, false) && !silenced_)
+    handler_.down(connection->id, LinkEnd::unreachable,
+                  Error(Code::unavailable, "the peer can't use a rail: the two meet without it"));
+  const std::vector<RailOut> ours = std::move(*connection->out);
+  const std::vector<RailOut> theirs = std::move(*connection->peer_out);
+  connection->out = connection->peer_out = std::nullopt;
+  for (const RailOut& each : ours) connection->self.rails[each.rail].why_out = each.why;
+  for (const RailOut& each : theirs)
+    connection->peer.rails[each.rail].why_out = "seen by the peer: " + each.why;
+  start_meeting(places_.at(connection->peer.name));
 }
 
 void Core::go_up(const ConnectionPtr& connection) {

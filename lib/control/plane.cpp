@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/caught.hpp"
 #include "base/random.hpp"
 #include "base/signals_blocked.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 #include "base/system_error.hpp"
 #include "control/core.hpp"
@@ -101,19 +103,21 @@ Result<void> Core::open() {
   if (door_) door_->start();
   start_beating();
   const SignalsBlocked blocked;
-  try {
-    {
-      const Lock lock(mutex_);
-      threads_ = 2;
-    }
-    io_thread_ = std::thread([self = shared_from_this()] { self->run(self->io_, "weft-control"); });
-    setup_thread_ =
-        std::thread([self = shared_from_this()] { self->run(self->setup_, "weft-setup"); });
-  } catch (const std::system_error& error) {
-    io_.stop();
-    if (io_thread_.joinable()) io_thread_.join();
-    return fail(Code::unavailable, fmt::format("can't start a thread: {}", error.what()));
+  {
+    const Lock lock(mutex_);
+    threads_ = 2;
   }
+  auto control =
+      start_thread([self = shared_from_this()] { self->run(self->io_, "weft-control"); });
+  if (!control) return fail(std::move(control.error()));
+  io_thread_ = std::move(*control);
+  auto setup = start_thread([self = shared_from_this()] { self->run(self->setup_, "weft-setup"); });
+  if (!setup) {
+    io_.stop();
+    io_thread_.join();
+    return fail(std::move(setup.error()));
+  }
+  setup_thread_ = std::move(*setup);
   return {};
 }
 
@@ -284,9 +288,12 @@ Result<void> Core::stop(Deadline deadline) {
 Result<std::unique_ptr<ControlPlane>> start_control(const ControlConfig& config, Introduction self,
                                                     ControlHandler& handler,
                                                     const ControlTuning& tuning) {
-  auto core = std::make_shared<Core>(config, tuning, std::move(self), handler);
-  if (Result<void> opened = core->open(); !opened) return fail(std::move(opened.error()));
-  return std::make_unique<Plane>(std::move(core));
+  // asio throws where no descriptor is left.
+  return caught([&]() -> Result<std::unique_ptr<ControlPlane>> {
+    auto core = std::make_shared<Core>(config, tuning, std::move(self), handler);
+    if (Result<void> opened = core->open(); !opened) return fail(std::move(opened.error()));
+    return std::make_unique<Plane>(std::move(core));
+  });
 }
 
 Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlConfig& config,

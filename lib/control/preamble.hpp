@@ -19,7 +19,7 @@ struct VersionRange {
 
 /// The versions that this engine understands: the newest version of the protocol, and the one
 /// before once that was released (none was yet).
-inline constexpr VersionRange spoken_versions{8, 8};
+inline constexpr VersionRange spoken_versions{9, 9};
 
 /// "WEFT", oldest, newest (little-endian), and two line ends, which make a server of a line-based
 /// protocol answer at once and so show what it is.

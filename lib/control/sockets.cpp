@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/detached_thread.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 
 namespace weft::core {
@@ -114,6 +114,13 @@ std::error_code accept_from(Acceptor& acceptor, Socket& socket) {
 
 template std::error_code accept_from(asio::ip::tcp::acceptor&, asio::ip::tcp::socket&);
 template std::error_code accept_from(asio::basic_socket_acceptor<AnyStream>&, AnyStream::socket&);
+
+std::error_code hand_over(Descriptor descriptor, asio::posix::stream_descriptor& to) {
+  std::error_code error;
+  to.assign(descriptor.get(), error);
+  if (!error) descriptor.release();
+  return error;
+}
 
 bool is_shortage(const std::error_code& error) {
   return error == std::errc::too_many_files_open ||

@@ -7,6 +7,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
+#include "base/descriptor.hpp"
 #include "control/address.hpp"
 #include "control/asio.hpp"
 
@@ -31,6 +32,9 @@ std::error_code open_socket(Socket& socket, const typename Socket::protocol_type
 /// Accepts a waiting connection, closed on exec; of tcp, or of any stream.
 template <typename Acceptor, typename Socket>
 std::error_code accept_from(Acceptor& acceptor, Socket& socket);
+
+/// From now on it is watched, and closed, by `to`.
+std::error_code hand_over(Descriptor descriptor, asio::posix::stream_descriptor& to);
 
 /// Whether accepting failed because the process or the system has run out of something, which it
 /// may have again later.

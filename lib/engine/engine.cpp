@@ -2,6 +2,7 @@
 #include <tuple>
 #include <weft/engine.hpp>
 
+#include "base/caught.hpp"
 #include "config/config_check.hpp"
 #include "engine/discovery.hpp"
 #include "engine/engine_state.hpp"
@@ -286,7 +287,7 @@ Result<Topology> machine_topology(const Config& config) {
 namespace core {
 
 Result<Engine> open_engine(const Config& config, const EngineHooks& hooks) {
-  return EngineState::open(config, hooks).map([](auto&& state) {
+  return caught([&] { return EngineState::open(config, hooks); }).map([](auto&& state) {
     return Engine(std::move(state));
   });
 }

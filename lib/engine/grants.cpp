@@ -282,7 +282,9 @@ void Grants::link_down(LinkId link) {
 }
 
 void Grants::take(const PeerState& peer, const GrantQuery& notice) {
-  owned_.take(peer.link, notice);
+  GrantState::RailNumbers rails;
+  for (const auto& route : peer.routes) rails.insert(route->rail->index());
+  owned_.take(peer.link, notice, std::move(rails));
 }
 
 }  // namespace weft::core

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/detached_thread.hpp"
+#include "base/start_thread.hpp"
 #include "device/device.hpp"
 #include "engine/published_name.hpp"
 #include "wire/grant_codec.hpp"

@@ -30,8 +30,8 @@ class Inbound final : public ControlHandler {
   };
   explicit Inbound(const To& to) : to_(to) {}
 
-  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
-                    const Nearness& near) override {
+  Result<std::vector<RailOut>> meet(LinkId link, const Introduction& self, const Introduction& peer,
+                                    const Nearness& near) override {
     return to_.peers.meet(link, self, peer, near);
   }
   void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }

@@ -6,10 +6,12 @@
 #include <thread>
 #include <utility>
 
+#include "base/caught.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/random.hpp"
+#include "base/start_thread.hpp"
 #include "config/config_check.hpp"
 #include "config/settings.hpp"
 #include "engine/engine_state.hpp"
@@ -62,7 +64,7 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   const std::shared_ptr<EngineState> engine(
       new EngineState(*checked, std::move(settings->list), hooks));
   engine->owner.handle = engine;
-  if (auto started = engine->start(); !started) {
+  if (auto started = caught([&] { return engine->start(); }); !started) {
     engine->control.reset();
     engine->telemetry.stop();
     engine->workers.stop();
@@ -72,8 +74,8 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
 }
 
 Result<void> EngineState::start() {
-  if (events.fd() < 0)
-    return fail(Code::unavailable, "no descriptor left for the event queue (ulimit -n)");
+  if (events.fd() < 0 || peer_table.arrivals_fd() < 0)
+    return fail(Code::unavailable, "no descriptor left for what happens (ulimit -n)");
   if (auto opened = rails.open(rail_hooks(), endpoint_decorator(), self); !opened) return opened;
   grants.open();
   if (config.metrics) ledger = std::make_unique<Ledger>(rails.size());
@@ -150,18 +152,20 @@ Result<void> EngineState::close(Deadline deadline) {
   // Closing endpoints may block for ever in some providers, so it runs on a thread of its own;
   // what it works on is kept alive by it alone if it is overdue.
   const auto done = std::make_shared<CompletionSlot>();
-  std::thread closing([alive = shared_from_this(), done] {
+  const auto tear_down = [alive = shared_from_this(), done] {
     if (alive->tear_down()) return done->complete(std::nullopt);
     done->complete(Error(Code::quarantined,
                          "a device does not end its copies: what they touch is kept, and must not "
                          "be reused"));
-  });
+  };
+  auto closing = start_thread(tear_down);
+  if (!closing) tear_down();
   if (!done->wait(Deadline::at(std::max(deadline.when(), Clock::now() + shortest_close)))) {
-    closing.detach();
+    closing->detach();
     return fail(Code::quarantined,
                 "a rail did not close in time; it is abandoned with its memory still registered");
   }
-  closing.join();
+  if (closing) closing->join();
   if (const auto& error = done->error()) return fail(*error);
   if (!returned)
     return fail(Code::quarantined,

@@ -100,33 +100,37 @@ Result<void> Peers::disconnect(PeerState& peer) {
   return {};
 }
 
-Result<void> Peers::meet(LinkId link, const Introduction& self, const Introduction& theirs,
-                         const Nearness& near) {
+Result<std::vector<RailOut>> Peers::meet(LinkId link, const Introduction& self,
+                                         const Introduction& theirs, const Nearness& near) {
   auto peer = std::make_shared<PeerState>(
       around_.owner.engine, link, theirs, near.same_host,
       PeerState::Limits{around_.config.unclaimed_bytes, around_.config.send_queue,
                         around_.table.dropped_arrivals()});
   if (around_.ledger) peer->traffic = around_.ledger->traffic().of(theirs.name);
   peer->process = near.process;
-  if (auto made = make_routes(peer, self, near); !made) {
-    around_.workers.forget(peer);
-    return made;
+  auto out = make_routes(peer, self, near);
+  if (out && out->empty()) {
+    peer->mailbox.when_room = [weak = std::weak_ptr(peer)] {
+      if (const auto alive = weak.lock())
+        alive->message_rail().worker().attend(alive->message_rail(), alive);
+    };
+    out = add_to_rails(peer, self.token);
   }
-  peer->mailbox.when_room = [weak = std::weak_ptr(peer)] {
-    if (const auto alive = weak.lock())
-      alive->message_rail().worker().attend(alive->message_rail(), alive);
-  };
-  if (auto added = add_to_rails(peer, self.token); !added) {
-    peer->set_down(added.error());
+  if (!out || !out->empty()) {
+    peer->set_down(out ? Error(Code::unavailable, "a rail does not reach the peer") : out.error());
     around_.workers.forget(peer);
-    return added;
+    return out;
   }
   around_.table.add(peer);
   log(LogLevel::info, "met {} at {}: {}", theirs.name, theirs.address, peer->route_reason);
-  return {};
+  if (!peer->fallback.empty() && peer->fallback != around_.rails.fallback())
+    log(LogLevel::warning, "a slower way is taken to {}: {}", theirs.name, peer->fallback);
+  return out;
 }
 
-Result<void> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token) {
+Result<std::vector<RailOut>> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer,
+                                                 std::uint64_t own_token) {
+  std::vector<RailOut> out;
   for (const auto& route : peer->routes) {
     // Shared with the task, which may run late.
     const auto added = std::make_shared<Result<void>>();
@@ -135,13 +139,13 @@ Result<void> Peers::add_to_rails(const std::shared_ptr<PeerState>& peer, std::ui
         [added, peer, rail = route->rail, own_token] { *added = rail->add_peer(peer, own_token); },
         Deadline::in(meeting_time));
     if (!ran) return fail(Code::internal, "a progress thread is stuck");
-    if (!*added) return *added;
+    if (!*added) out.push_back({route->rail->index(), added->error().message()});
   }
-  return {};
+  return out;
 }
 
-Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
-                                const Nearness& near) {
+Result<std::vector<RailOut>> Peers::make_routes(const std::shared_ptr<PeerState>& met,
+                                                const Introduction& self, const Nearness& near) {
   PeerState& peer = *met;
   peer.route_by_rail.resize(around_.rails.size());
   Pairing pairing = pair_rails(self, peer.introduction, near);
@@ -152,26 +156,30 @@ Result<void> Peers::make_routes(const std::shared_ptr<PeerState>& met, const Int
   if (pairing.rails.empty())
     return fail(Code::unavailable, fmt::format("{} and {} can't reach each other: {}", self.name,
                                                peer.introduction.name, peer.route_reason));
-  if (!peer.fallback.empty())
-    log(LogLevel::warning, "a slower way is taken to {}: {}", peer.introduction.name,
-        peer.fallback);
   const RailAddress& ours = self.rails[pairing.rails.front().own];
   if (peer.fallback.empty() && !ours.same_host_only) peer.fallback = around_.rails.fallback();
-  for (const PairedRail& paired : pairing.rails) {
-    // Belongs to the peer from now on, whatever comes: its addresses are taken out again with it.
-    Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();
-    peer.route_by_rail[paired.own] = route;
-    route->rail = around_.rails[paired.own];
-    route->same_host = peer.same_host;
-    route->rail_name = route->rail->name();
-    for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs)) {
-      if (auto reached = route->rail->reach(met, theirs); !reached) return reached;
-    }
-    for (const auto& [target, weight] : paired.targets) {
-      route->targets.add({target, &route->addresses.at(target)}, weight);
-      const std::size_t packet = peer.introduction.rails[target].packet;
-      route->packet = std::min(route->packet, std::max(packet, Messenger::least_packet));
-    }
+  std::vector<RailOut> out;
+  for (const PairedRail& paired : pairing.rails)
+    if (auto made = make_route(met, pairing, paired); !made)
+      out.push_back({paired.own, made.error().message()});
+  return out;
+}
+
+Result<void> Peers::make_route(const std::shared_ptr<PeerState>& met, const Pairing& pairing,
+                               const PairedRail& paired) {
+  PeerState& peer = *met;
+  // Belongs to the peer from now on, whatever comes: its addresses are taken out again with it.
+  Route* route = peer.routes.emplace_back(std::make_unique<Route>()).get();
+  peer.route_by_rail[paired.own] = route;
+  route->rail = around_.rails[paired.own];
+  route->same_host = peer.same_host;
+  route->rail_name = route->rail->name();
+  for (const std::uint32_t theirs : reached_by(*route, paired, pairing.theirs))
+    if (auto reached = route->rail->reach(met, theirs); !reached) return reached;
+  for (const auto& [target, weight] : paired.targets) {
+    route->targets.add({target, &route->addresses.at(target)}, weight);
+    const std::size_t packet = peer.introduction.rails[target].packet;
+    route->packet = std::min(route->packet, std::max(packet, Messenger::least_packet));
   }
   return {};
 }

@@ -20,6 +20,7 @@
 #include "engine/reopening.hpp"
 #include "engine/workers.hpp"
 #include "metrics/ledger.hpp"
+#include "peer/pairing.hpp"
 
 namespace weft::core {
 
@@ -57,8 +58,8 @@ class Peers {
   void flush(Deadline deadline);
 
   // As ControlHandler.
-  Result<void> meet(LinkId link, const Introduction& self, const Introduction& theirs,
-                    const Nearness& near);
+  Result<std::vector<RailOut>> meet(LinkId link, const Introduction& self,
+                                    const Introduction& theirs, const Nearness& near);
   void up(LinkId link, bool incoming);
   void health(LinkId link, Health health);
   void down(LinkId link, LinkEnd how, const Error& why);
@@ -67,9 +68,13 @@ class Peers {
   void reap_all() { reap(Clock::time_point::max()); }
 
  private:
-  Result<void> make_routes(const std::shared_ptr<PeerState>& met, const Introduction& self,
-                           const Nearness& near);
-  Result<void> add_to_rails(const std::shared_ptr<PeerState>& peer, std::uint64_t own_token);
+  // These return the rails that do not reach the peer.
+  Result<std::vector<RailOut>> make_routes(const std::shared_ptr<PeerState>& met,
+                                           const Introduction& self, const Nearness& near);
+  Result<void> make_route(const std::shared_ptr<PeerState>& met, const Pairing& pairing,
+                          const PairedRail& paired);
+  Result<std::vector<RailOut>> add_to_rails(const std::shared_ptr<PeerState>& peer,
+                                            std::uint64_t own_token);
 
   const Around around_;
   struct Dead {

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/detached_thread.hpp"
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "engine/outside_callbacks.hpp"
 #include "wire/control_codec.hpp"
 

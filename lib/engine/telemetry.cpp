@@ -103,8 +103,13 @@ std::uint64_t Telemetry::quarantined_bytes() const {
   std::map<const SegmentState*, std::vector<Range>> ranges;
   for (const auto& segment : segments) ranges[segment.get()].push_back({0, segment->size()});
   for (const auto& grant : grants) {
+    SegmentState& segment = grant->segment();
+    auto& of_segment = ranges[&segment];
+    if (segment.users().closed()) {
+      of_segment.push_back({0, segment.size()});
+      continue;
+    }
     const auto& granted = grant->description().ranges;
-    auto& of_segment = ranges[&grant->segment()];
     of_segment.insert(of_segment.end(), granted.begin(), granted.end());
   }
   std::uint64_t bytes = 0;

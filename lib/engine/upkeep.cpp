@@ -1,22 +1,18 @@
 #include "engine/upkeep.hpp"
 
-#include <fmt/format.h>
-
-#include <system_error>
+#include <utility>
 
 #include "base/signals_blocked.hpp"
+#include "base/start_thread.hpp"
 #include "device/file/disk.hpp"
 
 namespace weft::core {
 
 Result<void> Upkeep::start() {
   const SignalsBlocked blocked;
-  try {
-    thread_ = std::thread([this] { loop(); });
-    return {};
-  } catch (const std::system_error& error) {
-    return fail(Code::unavailable, fmt::format("can't start the upkeep thread: {}", error.what()));
-  }
+  return start_thread([this] { loop(); }).map([this](std::thread started) {
+    thread_ = std::move(started);
+  });
 }
 
 void Upkeep::stop() {

@@ -8,12 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <system_error>
 #include <utility>
 
 #include "base/backoff.hpp"
 #include "base/completion_slot.hpp"
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "peer/peer_state.hpp"
 #include "topo/machine.hpp"
 
@@ -61,12 +61,9 @@ void Worker::own(Rail& rail) {
 }
 
 Result<void> Worker::start(Place place) {
-  try {
-    thread_ = std::thread([this, place] { loop(place); });
-    return {};
-  } catch (const std::system_error& error) {
-    return fail(Code::unavailable, fmt::format("can't start a progress thread: {}", error.what()));
-  }
+  return start_thread([this, place] { loop(place); }).map([this](std::thread started) {
+    thread_ = std::move(started);
+  });
 }
 
 void Worker::stop() {

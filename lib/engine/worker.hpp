@@ -67,6 +67,8 @@ class Worker {
   void post(std::function<void()> task);
   /// As post(), and waits for it. False if it was not run by the deadline; then it never is.
   bool run(std::function<void()> task, Deadline deadline);
+  /// False: there was no descriptor left to wake it with.
+  bool wakes() const noexcept { return wake_fd_ >= 0; }
   /// Counts the steps; a worker that sleeps wakes for post().
   std::uint64_t ticks() const noexcept { return ticks_.load(std::memory_order_relaxed); }
 

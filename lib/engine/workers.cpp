@@ -35,8 +35,11 @@ Result<void> Workers::start(const Rails& rails) {
   const std::size_t wanted =
       config_.threads > 0 ? config_.threads : std::min<std::size_t>(most, cores.usable());
   const std::size_t threads = std::min(wanted, rails.size());
-  for (std::size_t i = 0; i < threads; ++i)
+  for (std::size_t i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(config_.spin));
+    if (!workers_.back()->wakes())
+      return fail(Code::unavailable, "no descriptor left to wake a progress thread (ulimit -n)");
+  }
   for (auto& [kind, same] : kinds) {
     std::stable_sort(same.begin(), same.end(), [&](const Rail* a, const Rail* b) {
       return rails.locality().numa_node_of(a->index()) < rails.locality().numa_node_of(b->index());

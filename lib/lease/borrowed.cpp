@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/detached_thread.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 
 namespace weft::core {

@@ -30,10 +30,12 @@ bool GrantState::held() const {
   return lease_.held() && Clock::now() < expires();
 }
 
-bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower) {
+bool GrantState::hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower,
+                      std::optional<RailNumbers> rails) {
   const Lock lock(mutex_);
   if (Clock::now() >= expires() || !lease_.hold(holder)) return false;
   if (borrower) borrowers_.emplace(holder, std::move(borrower));
+  if (rails) rails_of_.emplace(holder, std::move(*rails));
   return true;
 }
 
@@ -60,6 +62,7 @@ bool GrantState::confirmed(OwnedLease::Holder holder, bool strays) {
   const Lock lock(mutex_);
   const bool was_holder = strays ? lose(holder) : lease_.confirmed(holder);
   borrowers_.erase(holder);
+  rails_of_.erase(holder);
   changed_.notify_all();
   return was_holder;
 }
@@ -72,8 +75,19 @@ void GrantState::lost(OwnedLease::Holder holder) {
 
 bool GrantState::lose(OwnedLease::Holder holder) {
   const bool was_holder = lease_.lost(holder);
-  if (was_holder) cut_holders();
-  return was_holder;
+  if (!was_holder) return false;
+  cut_holders();
+  const auto known = rails_of_.find(holder);
+  const RailNumbers& rails = known != rails_of_.end() ? known->second : never_fenced_;
+  lost_over_.insert(rails.begin(), rails.end());
+  return true;
+}
+
+/// What holders have posted that did not confirm may come over a rail that keys don't fence.
+bool GrantState::unfenced() const {
+  if (lease_.awaited()) return !parts_.unfenced.empty();
+  return std::any_of(parts_.unfenced.begin(), parts_.unfenced.end(),
+                     [&](std::uint32_t rail) { return lost_over_.contains(rail); });
 }
 
 bool GrantState::binding() const {
@@ -122,8 +136,7 @@ bool GrantState::spent() const {
 /// No holder is left, or only holders that are gone, which closing the keys keeps out.
 bool GrantState::settleable() const {
   const Lock lock(mutex_);
-  return lease_.over() ||
-         (!lease_.held() && !lease_.awaited() && parts_.unfenced.empty() && borrowers_ended());
+  return lease_.over() || (!lease_.held() && !lease_.awaited() && !unfenced() && borrowers_ended());
 }
 
 bool GrantState::quarantined() const {
@@ -131,7 +144,9 @@ bool GrantState::quarantined() const {
     const Lock lock(mutex_);
     if (lease_.held()) return false;
   }
-  return !copying_.idle() || keys_kept_ || (binding() && !settleable());
+  // A read that is late does no harm, but to memory that is to be unmapped.
+  const bool binds = binding() || segment().users().closed();
+  return !copying_.idle() || keys_kept_ || (binds && !settleable());
 }
 
 Error GrantState::why_quarantined() const {
@@ -143,7 +158,7 @@ Error GrantState::why_quarantined() const {
           "a holder of the grant is gone without confirming that it stopped, or what it sent may "
           "still arrive";
       if (!borrowers_ended()) return gone + ", and its process still has the memory mapped";
-      if (parts_.unfenced.empty()) return gone + ", and is not cut off yet";
+      if (!unfenced()) return gone + ", and is not cut off yet";
       return gone +
              ", and a rail can't cut off one grant alone (fence() with the scope `rail` does)";
     }
@@ -166,7 +181,11 @@ Revoked GrantState::settle() {
 }
 
 bool GrantState::fence() {
-  if (!keys_fence() || !uncut().empty() || !close_keys()) return false;
+  const auto fenced = [&] {
+    const Lock lock(mutex_);
+    return !unfenced() && uncut_keys().empty();
+  };
+  if (!fenced() || !close_keys()) return false;
   const Lock lock(mutex_);
   if (!borrowers_ended()) return false;
   borrowers_.clear();

@@ -89,8 +89,11 @@ class GrantState {
 
   // As OwnedLease.
   /// A holder that has a process may map the memory: it may use it until it has confirmed, or that
-  /// process has ended, whatever becomes of the keys.
-  bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr);
+  /// process has ended, whatever becomes of the keys. Of this engine's rails the holder posts to
+  /// those that it is paired with; without them, to any.
+  using RailNumbers = std::set<std::uint32_t>;
+  bool hold(OwnedLease::Holder holder, std::shared_ptr<const Process> borrower = nullptr,
+            std::optional<RailNumbers> rails = std::nullopt);
   /// Also takes the lease word down, before it returns. Nothing if it has ended before.
   std::optional<std::vector<OwnedLease::Holder>> end();
   /// The same if its time is over: it was not renewed since the caller looked.
@@ -138,6 +141,7 @@ class GrantState {
   std::vector<KeyPtr> uncut_keys() const WEFT_REQUIRES(mutex_);
   void cut_holders() WEFT_REQUIRES(mutex_);
   bool lose(OwnedLease::Holder holder) WEFT_REQUIRES(mutex_);
+  bool unfenced() const WEFT_REQUIRES(mutex_);
   std::uint64_t epoch_key(std::uint32_t rail) const;
 
   Parts parts_;                             // constant but for `unfenced`, with mutex_
@@ -148,7 +152,9 @@ class GrantState {
   UseCount copying_;
   // Holders that may map the memory, and have not confirmed.
   std::map<OwnedLease::Holder, std::shared_ptr<const Process>> borrowers_ WEFT_GUARDED_BY(mutex_);
-  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);   // own keys with it won't come back
+  std::map<OwnedLease::Holder, RailNumbers> rails_of_ WEFT_GUARDED_BY(mutex_);  // where known
+  RailNumbers lost_over_ WEFT_GUARDED_BY(mutex_);            // what holders posted to that are lost
+  std::set<std::uint32_t> retired_ WEFT_GUARDED_BY(mutex_);  // own keys with it won't come back
   std::set<std::uint32_t> reopened_ WEFT_GUARDED_BY(mutex_);  // rails
   /// A holder that must be kept out may have the shared key up to that number.
   struct Cut {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/completion_slot.hpp"
-#include "base/detached_thread.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 #include "control/control.hpp"
 #include "lease/remote_state.hpp"

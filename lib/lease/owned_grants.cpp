@@ -174,13 +174,15 @@ void OwnedGrants::clear() {
   settleable_.clear();
 }
 
-void OwnedGrants::take(LinkId from, const GrantQuery& query) {
+void OwnedGrants::take(LinkId from, const GrantQuery& query,
+                       std::optional<GrantState::RailNumbers> rails) {
   const auto grant = known(query.lease);
   GrantStatus status{query.request};
   if (grant) {
     auto borrower = borrower_of(*grant, from, query);
     status.held = grant->hold(
-        from, borrower ? std::make_shared<const Process>(std::move(*borrower)) : nullptr);
+        from, borrower ? std::make_shared<const Process>(std::move(*borrower)) : nullptr,
+        std::move(rails));
     if (borrower)
       status.lent = *grant->segment().lent();
     else

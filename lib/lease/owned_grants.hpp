@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -65,7 +66,9 @@ class OwnedGrants {
   void clear();
 
   // The peers' answers.
-  void take(LinkId from, const GrantQuery& query);
+  /// `rails`: as GrantState::hold().
+  void take(LinkId from, const GrantQuery& query,
+            std::optional<GrantState::RailNumbers> rails = std::nullopt);
   void take(LinkId from, const RevokeConfirmed& confirmed);
   void link_down(LinkId link);
 

@@ -75,7 +75,7 @@ Result<void> Messenger::add_peer(const std::shared_ptr<PeerState>& peer, std::ui
                               .route = *peer->routes.front(),
                               .own_token = own_token,
                               .leaves_failed_rail = record.path_failures && may_leave,
-                              .leaves_closed_rail = may_leave,
+                              .may_leave_rail = may_leave,
                               .first_sequence = static_cast<std::uint32_t>(theirs.token),
                               .most_bytes = most_bytes(*peer->routes.front()),
                               .window = SendWindow(theirs.message_credits),
@@ -143,7 +143,7 @@ void Messenger::attend(Stream& stream) {
 
 std::size_t Messenger::pump() {
   receives_.progress();
-  if (endpoint_.capability().path_failures) rescue_overdue();
+  if (endpoint_.capability().path_failures && !in_flight_.empty()) rescue_overdue();
   if (attended_.empty()) return 0;
   std::size_t count = 0;
   for (const std::uint64_t token : std::exchange(attended_, {})) {
@@ -195,9 +195,14 @@ bool Messenger::send_next(Stream& stream) {
   return true;
 }
 
-/// The provider has no room for the next packet: it is tried again.
+/// The provider has no room for the next packet: it is tried again, and goes by the control
+/// connection in the end. A port that a firewall blocks takes nothing, and tells nothing.
 void Messenger::refused(Stream& stream) {
-  if (!stream.refused_since) stream.refused_since = Clock::now();
+  const auto now = Clock::now();
+  if (!stream.refused_since) stream.refused_since = now;
+  if (stream.may_leave_rail && now - *stream.refused_since >= message_patience)
+    set_aside(stream.route, *stream.peer,
+              Error(Code::timed_out, "it has had no room for a message"));
   attend(stream);
 }
 
@@ -341,7 +346,7 @@ void Messenger::peer_moved(const PeerState& peer) {
   const bool forgotten =
       std::any_of(stream->window.begin(), stream->window.end(),
                   [](const Unacknowledged& each) { return each.phase == Phase::forgotten; });
-  if (forgotten || (!stream->window.empty() && !stream->leaves_closed_rail))
+  if (forgotten || (!stream->window.empty() && !stream->may_leave_rail))
     return on_broken_(*stream->peer, Error(Code::fabric_failed,
                                            "the peer's rail was closed, and messages may be lost"));
   std::uint64_t number = stream->window.first();
@@ -360,9 +365,9 @@ void Messenger::peer_moved(const PeerState& peer) {
 /// Whether messages go by the control connection: the rail was set aside, or messages that it has
 /// forgotten hold all the buffers.
 bool Messenger::avoids_rail(const Stream& stream) const {
-  return stream.leaves_failed_rail &&
-         (stream.route.is_aside(Clock::now()) ||
-          (sends_.free() == 0 && sends_.size() >= most_sends() && in_flight_.size() > live_));
+  if (stream.may_leave_rail && stream.route.is_aside(Clock::now())) return true;
+  return stream.leaves_failed_rail && sends_.free() == 0 && sends_.size() >= most_sends() &&
+         in_flight_.size() > live_;
 }
 
 void Messenger::send_by_control(Stream& stream, Packet& packet) {
@@ -403,12 +408,7 @@ void Messenger::taken_by_control(const PeerState& peer) {
 
 /// Sends by the control connection what the rail does not deliver in time. It may arrive twice.
 void Messenger::rescue_overdue() {
-  if (in_flight_.empty() && attended_.empty()) return;
   const auto due = Clock::now() - message_patience;
-  const auto leave_rail = [&](Stream& stream) {
-    set_aside(stream.route, *stream.peer,
-              Error(Code::timed_out, "a message is neither delivered nor failed"));
-  };
   for (auto& [post, sent] : in_flight_) {
     if (sent.since > due) break;
     if (sent.abandoned) continue;
@@ -416,14 +416,9 @@ void Messenger::rescue_overdue() {
     if (stream == nullptr || !stream->leaves_failed_rail) continue;
     sent.abandoned = true;
     --live_;
-    leave_rail(*stream);
+    set_aside(stream->route, *stream->peer,
+              Error(Code::timed_out, "a message is neither delivered nor failed"));
     resend_by_control(*stream, sent.number, sent.buffer);
-  }
-  for (const std::uint64_t token : attended_) {
-    Stream* const stream = stream_of(token);
-    if (stream != nullptr && stream->leaves_failed_rail && stream->refused_since &&
-        *stream->refused_since <= due)
-      leave_rail(*stream);
   }
 }
 
@@ -468,7 +463,7 @@ void Messenger::failed(Stream& stream, const InFlight& sent,
   const Error error = error_of(peer, completion.fabric_code, completion.text);
   const bool leaves = stream.leaves_failed_rail && completion.path_failed;
   if (leaves) set_aside(stream.route, peer, error);
-  if (leaves || (stream.leaves_closed_rail && completion.cut))
+  if (leaves || (stream.may_leave_rail && completion.cut))
     return resend_by_control(stream, sent.number, sent.buffer);
   if (Unacknowledged* message = sent.number ? stream.window.find(*sent.number) : nullptr) {
     message->phase = Phase::failed;

@@ -127,7 +127,7 @@ class Messenger final : private providers::CompletionHandler {
     Route& route;
     std::uint64_t own_token = 0;
     bool leaves_failed_rail = false;  // for the control connection
-    bool leaves_closed_rail = false;  // likewise
+    bool may_leave_rail = false;      // what it was not posted to, or was closed, for the same
     // To the peer. On the wire numbers count from `first_sequence`.
     std::uint32_t first_sequence = 0;
     std::size_t most_bytes;  // of payload in one packet

@@ -4,10 +4,10 @@
 #include <pthread.h>
 
 #include <array>
-#include <system_error>
 #include <utility>
 
 #include "base/signals_blocked.hpp"
+#include "base/start_thread.hpp"
 #include "control/sockets.hpp"
 
 namespace weft::core {
@@ -109,16 +109,11 @@ Result<std::unique_ptr<MetricsEndpoint>> MetricsEndpoint::open(std::string_view 
 Result<void> MetricsEndpoint::start() {
   for (auto& each : listener_->acceptors()) wait(each);
   const SignalsBlocked blocked;
-  try {
-    thread_ = std::thread([this] {
-      pthread_setname_np(pthread_self(), "weft-metrics");
-      io_.run();
-    });
-    return {};
-  } catch (const std::system_error& error) {
-    return fail(Code::unavailable,
-                fmt::format("can't start a thread for metrics: {}", error.what()));
-  }
+  return start_thread([this] {
+           pthread_setname_np(pthread_self(), "weft-metrics");
+           io_.run();
+         })
+      .map([this](std::thread started) { thread_ = std::move(started); });
 }
 
 MetricsEndpoint::~MetricsEndpoint() {

@@ -13,7 +13,7 @@
 namespace weft::core {
 
 /// One more than the last Code.
-inline constexpr std::size_t codes = static_cast<std::size_t>(Code::policy_refused) + 1;
+inline constexpr std::size_t codes = static_cast<std::size_t>(last_code) + 1;
 
 struct RareCounts {
   using ByCode = std::array<std::uint64_t, codes>;

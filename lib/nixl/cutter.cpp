@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "base/detached_thread.hpp"
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 
 namespace weft::nixl {

@@ -5,7 +5,7 @@
 
 #include <exception>
 
-#include "base/detached_thread.hpp"
+#include "base/start_thread.hpp"
 #include "base/log.hpp"
 #include "nixl/status.hpp"
 

@@ -11,10 +11,16 @@
 namespace weft::core {
 namespace {
 
+bool has(const Introduction& engine, const RailKind& kind) {
+  return std::any_of(engine.rails.begin(), engine.rails.end(),
+                     [&](const RailAddress& each) { return kind_of(each) == kind; });
+}
+
+/// Without those that are out.
 std::vector<std::uint32_t> rails_of(const Introduction& engine, const RailKind& kind) {
   std::vector<std::uint32_t> rails;
   for (std::uint32_t i = 0; i < engine.rails.size(); ++i)
-    if (kind_of(engine.rails[i]) == kind) rails.push_back(i);
+    if (kind_of(engine.rails[i]) == kind && engine.rails[i].why_out.empty()) rails.push_back(i);
   return rails;
 }
 
@@ -37,8 +43,19 @@ bool has_in_another_format(const Introduction& engine, const RailAddress& rail) 
 }
 
 /// Why an engine that has no rails of that kind can't use it.
-const char* why_lacking(const Introduction& engine, const RailAddress& rail, const char* none) {
+std::string why_lacking(const Introduction& engine, const RailAddress& rail, const char* none) {
+  for (const RailAddress& each : engine.rails)
+    if (kind_of(each) == kind_of(rail) && !each.why_out.empty()) return each.why_out;
   return has_in_another_format(engine, rail) ? formats_differ : none;
+}
+
+void add_once(std::string sentence, std::vector<std::string>& to) {
+  if (std::find(to.begin(), to.end(), sentence) == to.end()) to.push_back(std::move(sentence));
+}
+
+void add_out(const Introduction& engine, std::vector<std::string>& missed) {
+  for (const RailAddress& rail : engine.rails)
+    if (!rail.why_out.empty()) add_once(fmt::format("{}: {}", rail.provider, rail.why_out), missed);
 }
 
 /// What `engine` prefers to the chosen kind, and `other` has not, or can't be reached by. Means for
@@ -48,16 +65,15 @@ void add_missed(const Introduction& engine, const Introduction& other, const Rai
                 std::vector<std::string>& missed) {
   for (const RailAddress& rail : engine.rails) {
     if (kind_of(rail) == chosen) return;
-    const bool both = !rails_of(other, kind_of(rail)).empty();
+    const bool both = has(other, kind_of(rail));
     const bool unshared = both && rail.same_host_only && near.one_host && !near.same_host;
     if (both && !unshared) continue;
     const bool differs = has_in_another_format(other, rail);
     if (!both && rail.same_host_only && !(near.same_host && differs)) continue;
-    const std::string sentence = unshared  ? fmt::format("{}: {}", rail.provider, near.reason)
-                                 : differs ? fmt::format("{}: {}", rail.provider, formats_differ)
-                                           : fmt::format("{} has no {}", who_lacks, rail.provider);
-    if (std::find(missed.begin(), missed.end(), sentence) == missed.end())
-      missed.push_back(sentence);
+    add_once(unshared  ? fmt::format("{}: {}", rail.provider, near.reason)
+             : differs ? fmt::format("{}: {}", rail.provider, formats_differ)
+                       : fmt::format("{} has no {}", who_lacks, rail.provider),
+             missed);
   }
 }
 
@@ -69,13 +85,12 @@ void add_not_used(const Introduction& engine, const Introduction& own, const Int
     const RailKind kind = kind_of(rail);
     if (kind == chosen) return;
     const bool too_far = rail.same_host_only && !near.same_host;
-    const char* why = too_far                       ? near.reason.c_str()
-                      : rails_of(own, kind).empty() ? why_lacking(own, rail, "this engine has none")
-                      : rails_of(peer, kind).empty() ? why_lacking(peer, rail, "the peer has none")
-                                                     : "the other engine prefers another";
-    std::string sentence = fmt::format("{}: {}", rail.provider, why);
-    if (std::find(not_used.begin(), not_used.end(), sentence) == not_used.end())
-      not_used.push_back(std::move(sentence));
+    const std::string why =
+        too_far                        ? near.reason
+        : rails_of(own, kind).empty()  ? why_lacking(own, rail, "this engine has none")
+        : rails_of(peer, kind).empty() ? why_lacking(peer, rail, "the peer has none")
+                                       : "the other engine prefers another";
+    add_once(fmt::format("{}: {}", rail.provider, why), not_used);
   }
 }
 
@@ -123,6 +138,8 @@ Pairing pair_rails(const Introduction& own, const Introduction& peer, const Near
     pairing.reason = fmt::format("{} with {} of our rails and {} of the peer's", candidate.provider,
                                  ours.size(), theirs.size());
     std::vector<std::string> missed;
+    add_out(own, missed);
+    add_out(peer, missed);
     if (!candidate.same_host_only) {
       add_missed(own, peer, kind, near, "the peer", missed);
       add_missed(peer, own, kind, near, "this engine", missed);

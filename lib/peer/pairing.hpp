@@ -27,8 +27,8 @@ struct PairedRail {
 struct Pairing {
   std::vector<PairedRail> rails;      // empty: the two can't reach each other
   std::vector<std::uint32_t> theirs;  // all rails of the peer's of that kind
-  /// Why a better way that one of the two has is not taken: the other lacks it, or they share a
-  /// host and no memory. Empty if none is missed.
+  /// Why a better way that one of the two has is not taken: the other lacks it, a rail does not
+  /// reach the other, or they share a host and no memory. Empty if none is missed.
   std::string fallback;
   std::string reason;  // why these, as a sentence
   /// The kinds that one of the two prefers, each with the reason why not: "shm: other hosts".
@@ -37,8 +37,8 @@ struct Pairing {
 
 /// Picks the kind of rail that both have, in the order of preference of the engine whose name comes
 /// first (each introduces its rails in its own order), and spreads the rails of that kind over each
-/// other by their speeds. The first rails of both sides always talk to each other: they carry the
-/// messages.
+/// other by their speeds, but for those that are out (RailAddress::why_out). The first rails of
+/// both sides always talk to each other: they carry the messages.
 Pairing pair_rails(const Introduction& own, const Introduction& peer, const Nearness& near);
 
 /// The same for some rails of each side, by their indices.

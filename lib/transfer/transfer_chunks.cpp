@@ -216,6 +216,7 @@ bool TransferState::rail_steps_back(std::size_t rail) {
     return true;
   }
   const Lock lock(mutex_);
+  stuck_ = static_cast<std::uint32_t>(rail);
   return !chunks_.parted() && hand_on(rail);
 }
 

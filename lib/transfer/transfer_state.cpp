@@ -278,10 +278,20 @@ std::optional<Clock::time_point> TransferState::end_overdue(Clock::time_point no
     end_with_lease(prepared().remote->expired_error());
     return ended() ? std::nullopt : std::optional(submission_.deadline);
   }
-  end_early(State::timed_out, Error(Code::timed_out, fmt::format("the transfer's deadline passed{}",
-                                                                 excuse_of(peer().health())))
-                                  .with_peer(peer().introduction.name));
+  end_early(State::timed_out,
+            Error(Code::timed_out, fmt::format("the transfer's deadline passed{}{}",
+                                               excuse_of(peer().health()), why_stuck()))
+                .with_peer(peer().introduction.name));
   return std::nullopt;
+}
+
+std::string TransferState::why_stuck() const {
+  const Lock lock(mutex_);
+  if (!stuck_) return {};
+  return fmt::format(
+      "; {} has had no room for it (does a firewall block the port of the peer's rail, or does the "
+      "peer take nothing?)",
+      (*prepared().rail_names)[*stuck_]);
 }
 
 void TransferState::end_with_lease(Error error) {

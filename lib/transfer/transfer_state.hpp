@@ -223,6 +223,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   bool leave_rest(std::size_t rail, const Error& why) WEFT_REQUIRES(mutex_);
   std::uint64_t whole_blocks(std::uint64_t limit) const noexcept;
   bool stranded() const WEFT_REQUIRES(mutex_);
+  std::string why_stuck() const;
 
   void await_first(Deadline deadline) noexcept override {
     prepared().await(submission_.bytes, at_hand_, deadline);
@@ -264,6 +265,7 @@ class TransferState final : public Submitted, public std::enable_shared_from_thi
   std::uint64_t operations_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t bytes_done_ WEFT_GUARDED_BY(mutex_) = 0;
   std::uint64_t retries_ WEFT_GUARDED_BY(mutex_) = 0;
+  std::optional<std::uint32_t> stuck_ WEFT_GUARDED_BY(mutex_);  // the last rail without room
   static constexpr Clock::time_point never{};
   Clock::time_point first_out_ WEFT_GUARDED_BY(mutex_) = never;
   Clock::time_point last_home_ WEFT_GUARDED_BY(mutex_) = never;

@@ -1,10 +1,9 @@
 #include "verify/hasher.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <system_error>
 #include <utility>
+
+#include "base/start_thread.hpp"
 
 namespace weft::core {
 namespace {
@@ -19,12 +18,9 @@ Result<void> Hasher::add(Job job) {
   const Lock lock(mutex_);
   if (stopping_) return fail(Code::closed, "the engine is closed");
   if (!thread_.joinable()) {
-    try {
-      thread_ = std::thread([this] { loop(); });
-    } catch (const std::system_error& error) {
-      return fail(Code::unavailable,
-                  fmt::format("can't start a thread for hashing: {}", error.what()));
-    }
+    auto started = start_thread([this] { loop(); });
+    if (!started) return fail(std::move(started.error()));
+    thread_ = std::move(*started);
   }
   waiting_.push_back(std::make_unique<Work>());
   waiting_.back()->job = std::move(job);

@@ -1,11 +1,11 @@
 #include "weights/member.hpp"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 #include <weft/weights.hpp>
 
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 
 namespace weft::weights {
 namespace {
@@ -58,14 +58,16 @@ bool Inbox::stopped() const {
 
 Result<void> Member::start(std::vector<Role*> roles) {
   roles_ = std::move(roles);
-  try {
-    thread_ = std::thread([this] { run(); });
-    acceptor_ = std::thread([this] { accept(); });
-    return {};
-  } catch (const std::system_error& error) {
+  auto thread = core::start_thread([this] { run(); });
+  if (!thread) return fail(std::move(thread.error()));
+  thread_ = std::move(*thread);
+  auto acceptor = core::start_thread([this] { accept(); });
+  if (!acceptor) {
     stop();
-    return fail(Code::unavailable, std::string("can't start a thread: ") + error.what());
+    return fail(std::move(acceptor.error()));
   }
+  acceptor_ = std::move(*acceptor);
+  return {};
 }
 
 void Member::stop() {

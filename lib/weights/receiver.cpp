@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "weights/names.hpp"
 
 namespace weft::weights {
@@ -310,15 +310,11 @@ bool Receiver::drained(std::size_t set, Clock::time_point now) {
 }
 
 Result<void> Receiver::start() {
-  try {
-    passer_ = std::thread([this] {
-      while (sender_.serve(Deadline::in(Deadline::furthest))) {
-      }
-    });
-    return {};
-  } catch (const std::system_error& error) {
-    return fail(Code::unavailable, std::string("can't start a thread: ") + error.what());
-  }
+  return core::start_thread([this] {
+           while (sender_.serve(Deadline::in(Deadline::furthest))) {
+           }
+         })
+      .map([this](std::thread started) { passer_ = std::move(started); });
 }
 
 bool Receiver::close(Deadline deadline) {

@@ -105,7 +105,13 @@ struct Encoder {
     return body(fb::CreateDuplicate(to, duplicate.token));
   }
   Body operator()(const Lost&) const { return body(fb::CreateLost(to)); }
-  Body operator()(const Ready&) const { return body(fb::CreateReady(to)); }
+  Body operator()(const Ready& ready) const {
+    std::vector<Offset<fb::RailOut>> out;
+    out.reserve(ready.out.size());
+    for (const RailOut& each : ready.out)
+      out.push_back(fb::CreateRailOut(to, each.rail, sentence_of(to, each.why)));
+    return body(fb::CreateReady(to, to.CreateVector(out)));
+  }
   Body operator()(const Refusal& refusal) const {
     return body(fb::CreateRefusal(to, static_cast<std::uint8_t>(refusal.code),
                                   sentence_of(to, refusal.reason)));
@@ -253,7 +259,7 @@ Blob blob_from(const flatbuffers::Vector<std::uint8_t>& bytes) {
 
 Code code_from(std::uint8_t code) {
   const bool known = code >= static_cast<std::uint8_t>(Code::invalid_argument) &&
-                     code <= static_cast<std::uint8_t>(Code::policy_refused);
+                     code <= static_cast<std::uint8_t>(last_code);
   return known ? static_cast<Code>(code) : Code::remote_failed;
 }
 
@@ -330,6 +336,17 @@ Result<ControlMessage> from(const fb::Proof& proof) {
     return malformed("a nonce of {} bytes", proof.nonce()->size());
   out.proven = true;
   std::memcpy(out.nonce.data(), proof.nonce()->data(), out.nonce.size());
+  return out;
+}
+
+Result<ControlMessage> from(const fb::Ready& ready) {
+  Ready out;
+  if (ready.out() == nullptr) return out;
+  if (ready.out()->size() > limits::rails) return malformed("{} rails out", ready.out()->size());
+  for (const fb::RailOut* each : *ready.out()) {
+    if (each->rail() >= limits::rails) return malformed("rail {} out", each->rail());
+    out.out.push_back({each->rail(), sentence_from(each->why())});
+  }
   return out;
 }
 
@@ -453,7 +470,7 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     case fb::Body::Lost:
       return Lost{};
     case fb::Body::Ready:
-      return Ready{};
+      return from(*envelope.body_as_Ready());
     case fb::Body::Refusal: {
       const fb::Refusal& refusal = *envelope.body_as_Refusal();
       return Refusal{code_from(refusal.code()), sentence_from(refusal.reason())};

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
@@ -42,7 +43,9 @@ struct Duplicate {
   std::uint64_t token = 0;
 };
 struct Lost {};
-struct Ready {};
+struct Ready {
+  std::vector<RailOut> out = {};
+};
 struct Refusal {
   Code code = Code::internal;
   std::string reason;

@@ -17,6 +17,14 @@ struct RailAddress {
   Blob address;              // from fi_getname, opaque
   std::uint32_t mbps = 0;    // link speed in Mb/s; 0: unknown
   std::uint32_t packet = 0;  // bytes of the longest packet of a message that it takes
+  /// Why one of the two that meet can't use it with the other. Empty: it can, as far as is known.
+  std::string why_out = {};
+};
+
+/// What one engine says of a rail of its own that it can't use with the other.
+struct RailOut {
+  std::uint32_t rail = 0;
+  std::string why;
 };
 
 struct Introduction {

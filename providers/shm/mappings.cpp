@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <utility>
 
-#include "base/detached_thread.hpp"
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 #include "providers/endpoint.hpp"
 

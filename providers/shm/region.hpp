@@ -15,7 +15,7 @@
 namespace weft::providers::shm {
 
 /// Changes whenever the layout below does: rails of different layouts do not pair.
-constexpr std::uint32_t layout_version = 5;
+constexpr std::uint32_t layout_version = 6;
 
 /// Peers that can send to one endpoint at a time. Slots are sparse: an unused one costs
 /// address space only.
@@ -28,7 +28,6 @@ constexpr std::size_t ring_bytes = std::size_t{64} << 10;
 /// Threads that copy by one endpoint at a time.
 constexpr std::size_t copier_count = 8;
 constexpr std::size_t cache_line = 64;
-constexpr std::size_t page_bytes = 4096;  // offsets of mappings are multiples of it
 
 /// One registration. `key` is 0 while the entry is closed; the rest is written before it.
 struct Entry {
@@ -78,14 +77,20 @@ struct Head {
 struct Slot {
   alignas(cache_line) std::atomic<std::uint64_t> written;
   alignas(cache_line) std::atomic<std::uint64_t> consumed;
-  alignas(page_bytes) std::array<std::byte, ring_bytes> ring;
+  alignas(cache_line) std::array<std::byte, ring_bytes> ring;
 };
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
-static_assert(sizeof(Slot) % page_bytes == 0);
 
-constexpr std::size_t head_bytes = (sizeof(Head) + page_bytes - 1) / page_bytes * page_bytes;
-constexpr std::size_t region_bytes = head_bytes + slot_count * sizeof(Slot);
+/// What is mapped begins at a multiple of the kernel's page: 4 KiB, and up to 64 KiB on arm64
+/// (kernel-64k) and POWER. The largest, so that the layout is one.
+constexpr std::size_t most_page_bytes = std::size_t{64} << 10;
+constexpr std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + most_page_bytes - 1) / most_page_bytes * most_page_bytes;
+}
+constexpr std::size_t head_bytes = whole_pages(sizeof(Head));
+constexpr std::size_t slot_bytes = whole_pages(sizeof(Slot));
+constexpr std::size_t region_bytes = head_bytes + slot_count * slot_bytes;
 
 /// A part of a region, mapped.
 template <typename Part>
@@ -119,7 +124,7 @@ inline Result<Mapped<Head>> map_head(const Descriptor& region) {
   return Mapped<Head>::of(region, 0);
 }
 inline Result<Mapped<Slot>> map_slot(const Descriptor& region, std::size_t index) {
-  return Mapped<Slot>::of(region, head_bytes + index * sizeof(Slot));
+  return Mapped<Slot>::of(region, head_bytes + index * slot_bytes);
 }
 
 }  // namespace weft::providers::shm

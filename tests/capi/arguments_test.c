@@ -509,6 +509,7 @@ static void names(void) {
   CHECK(strcmp(weft_code_name(WEFT_INTERNAL), "internal") == 0);
   CHECK(strcmp(weft_code_name(WEFT_CORRUPT), "corrupt") == 0);
   CHECK(strcmp(weft_code_name(WEFT_POLICY_REFUSED), "policy_refused") == 0);
+  CHECK(strcmp(weft_code_name(WEFT_POLICY_REFUSED + 1), "unknown") == 0);
   CHECK(strcmp(weft_code_name(99), "unknown") == 0 && strcmp(weft_code_name(-1), "unknown") == 0);
   CHECK(strcmp(weft_state_name(WEFT_STATE_DONE), "done") == 0);
   CHECK(strcmp(weft_state_name(256), "unknown") == 0);

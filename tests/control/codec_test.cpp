@@ -19,6 +19,7 @@ std::vector<Blob> all_frames() {
       Duplicate{1},
       Lost{},
       Ready{},
+      Ready{{{255, "no slot is free"}, {0, ""}}},
       Refusal{Code::stale, "old"},
       Heartbeat{},
       Goodbye{"bye"},
@@ -59,7 +60,7 @@ void set_size(Blob& frame) {
 }
 
 TEST(Codec, EveryMessageIsReadBack) {
-  EXPECT_EQ(all_frames().size(), 31u);
+  EXPECT_EQ(all_frames().size(), 32u);
 }
 
 TEST(Codec, AConfirmationTellsOfStrays) {
@@ -183,8 +184,25 @@ TEST(Codec, AChecksRangesArriveInTheirOrder) {
   EXPECT_FALSE(decode(encode(Notice(CheckRequest{8, 9, {}})).value())) << "nothing to check";
 }
 
+TEST(Codec, RailsThatAreOut) {
+  const auto read = decode(encode(Ready{{{3, "no slot is free"}}}).value());
+  ASSERT_TRUE(read);
+  const auto& out = std::get<Ready>(*read).out;
+  ASSERT_EQ(out.size(), 1u);
+  EXPECT_EQ(out[0].rail, 3u);
+  EXPECT_EQ(out[0].why, "no slot is free");
+  EXPECT_FALSE(decode(encode(Ready{{{limits::rails, "far too many"}}}).value()));
+  EXPECT_FALSE(decode(encode(Ready{std::vector<RailOut>(limits::rails + 1)}).value()));
+}
+
+TEST(Codec, TheLastCodeArrives) {
+  const auto read = decode(encode(Refusal{last_code, ""}).value());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(std::get<Refusal>(*read).code, last_code);
+}
+
 TEST(Codec, UnknownCodesBecomeRemoteFailed) {
-  for (const int code : {0, 200}) {
+  for (const int code : {0, static_cast<int>(last_code) + 1, 200}) {
     const auto read = decode(encode(Refusal{static_cast<Code>(code), ""}).value());
     ASSERT_TRUE(read);
     EXPECT_EQ(std::get<Refusal>(*read).code, Code::remote_failed);

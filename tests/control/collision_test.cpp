@@ -193,7 +193,7 @@ TEST(Collision, NewIncarnationWhileTheOldIsBeingMet) {
   std::mutex mutex;
   std::condition_variable changed;
   bool entered = false, released = false;
-  server.recorder->on_meet([&](const Introduction& peer) -> Result<void> {
+  server.recorder->on_meet([&](const Introduction& peer) -> Met {
     if (peer.incarnation != 1) return {};
     std::unique_lock lock(mutex);
     entered = true;

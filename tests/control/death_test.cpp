@@ -186,7 +186,7 @@ TEST(Stop, WhileMeeting) {
   bool entered = false, released = false;
   Engine server("server");
   auto client = std::make_unique<Engine>("client");
-  server.recorder->on_meet([&](const Introduction&) -> Result<void> {
+  server.recorder->on_meet([&](const Introduction&) -> Met {
     std::unique_lock lock(mutex);
     entered = true;
     changed.notify_all();
@@ -217,7 +217,7 @@ TEST(Stop, WhileMeeting) {
 TEST(Stop, WaitsForAMeetingThatEnds) {
   Engine server("server");
   std::atomic<bool> entered{false};
-  server.recorder->on_meet([&](const Introduction&) -> Result<void> {
+  server.recorder->on_meet([&](const Introduction&) -> Met {
     entered = true;
     entered.notify_all();
     std::this_thread::sleep_for(100ms);
@@ -246,7 +246,7 @@ TEST(Stop, AbandonedConnectsAreCleanedUp) {
 TEST(Stop, AbandonedMeetingIsUndone) {
   Engine server("server");
   std::atomic<bool> released{false};
-  server.recorder->on_meet([&](const Introduction&) -> Result<void> {
+  server.recorder->on_meet([&](const Introduction&) -> Met {
     released.wait(false);
     return {};
   });

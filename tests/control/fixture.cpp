@@ -24,7 +24,7 @@ void Recorder::add(Event event) {
     if (earlier.link == event.link) last = earlier.kind;
   switch (event.kind) {
     case Event::meet:
-      EXPECT_FALSE(last) << "meet() came twice";
+      EXPECT_TRUE(!last || last == Event::down) << "meet() came twice";
       break;
     case Event::up:
       EXPECT_EQ(last, Event::meet) << "up() without meet()";
@@ -47,15 +47,15 @@ void Recorder::on_meet(OnMeet action) {
   on_meet_ = std::move(action);
 }
 
-Result<void> Recorder::meet(LinkId link, const Introduction& self, const Introduction& peer,
-                            const Nearness& near) {
+Met Recorder::meet(LinkId link, const Introduction& self, const Introduction& peer,
+                   const Nearness& near) {
   OnMeet action;
   {
     const std::lock_guard lock(mutex_);
     action = on_meet_;
   }
   if (action)
-    if (Result<void> result = action(peer); !result) return result;
+    if (Met met = action(peer); !met || !met->empty()) return met;
   add({.kind = Event::meet, .link = link, .self = self, .peer = peer, .near = near});
   return {};
 }
@@ -291,6 +291,13 @@ std::optional<VersionRange> Raw::receive_preamble() {
 }
 
 Introduction Raw::meet(const Introduction& self) {
+  Introduction other = introduce_to(self);
+  send(Ready{});
+  EXPECT_TRUE(receive_kind<Ready>());
+  return other;
+}
+
+Introduction Raw::introduce_to(const Introduction& self) {
   send_preamble();
   EXPECT_TRUE(receive_preamble());
   send(Hello{self, {}});
@@ -302,8 +309,6 @@ Introduction Raw::meet(const Introduction& self) {
     send(Choice{});
   else
     EXPECT_TRUE(receive_kind<Choice>());
-  send(Ready{});
-  EXPECT_TRUE(receive_kind<Ready>());
   return hello ? hello->introduction : Introduction{};
 }
 

@@ -38,11 +38,13 @@ struct Event {
   weft::Health health = weft::Health::up;
 };
 
+using Met = Result<std::vector<RailOut>>;
+
 /// Writes down all calls, and checks their order per link.
 class Recorder : public ControlHandler {
  public:
-  Result<void> meet(LinkId link, const Introduction& self, const Introduction& peer,
-                    const Nearness& near) override;
+  Met meet(LinkId link, const Introduction& self, const Introduction& peer,
+           const Nearness& near) override;
   void up(LinkId link, bool incoming) override;
   void received(LinkId link, Notice notice) override;
   void health(LinkId link, Health health) override;
@@ -55,8 +57,8 @@ class Recorder : public ControlHandler {
   /// Fails the test unless every link that met went down, and only those.
   void expect_all_down() const;
 
-  /// What meet() does before it is written down.
-  using OnMeet = std::function<Result<void>(const Introduction& peer)>;
+  /// What meet() does before it is written down, which is only done where it leaves no rail out.
+  using OnMeet = std::function<Met(const Introduction& peer)>;
   void on_meet(OnMeet action);
 
  private:
@@ -126,6 +128,8 @@ class Raw {
   std::optional<VersionRange> receive_preamble();
   /// Plays the dialling side until both sides are ready, as an engine of another host.
   Introduction meet(const Introduction& self);
+  /// The same until it is to say that it is ready.
+  Introduction introduce_to(const Introduction& self);
 
  private:
   explicit Raw(int descriptor) : descriptor_(descriptor) {}

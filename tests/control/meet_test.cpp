@@ -172,7 +172,7 @@ TEST(Meet, OversizeNoticeIsReportedAndNotSent) {
 
 TEST(Meet, RefusalSentenceReachesTheOther) {
   Engine server("server"), client("client");
-  server.recorder->on_meet([](const Introduction& peer) -> Result<void> {
+  server.recorder->on_meet([](const Introduction& peer) -> Met {
     return fail(Code::unsupported, "no rail in common with " + peer.name);
   });
   for (int i = 0; i < 2; ++i) {  // a refused peer may try again
@@ -190,14 +190,71 @@ TEST(Meet, RefusalSentenceReachesTheOther) {
 
 TEST(Meet, OwnRefusalIsTheError) {
   Engine server("server"), client("client");
-  client.recorder->on_meet([](const Introduction&) -> Result<void> {
-    return fail(Code::fabric_failed, "fi_av_insert failed");
-  });
+  client.recorder->on_meet(
+      [](const Introduction&) -> Met { return fail(Code::fabric_failed, "fi_av_insert failed"); });
   const Result<LinkId> link = client.connect(server);
   ASSERT_FALSE(link);
   EXPECT_EQ(link.error().code(), Code::fabric_failed);
   EXPECT_EQ(link.error().message(), "fi_av_insert failed");
   EXPECT_EQ(link.error().peer(), "server");
+}
+
+Introduction with_two_rails(const std::string& name) {
+  Introduction self = introduce(name);
+  self.rails.push_back(self.rails.front());
+  return self;
+}
+
+/// Leaves the first rail out, once.
+Recorder::OnMeet without_the_first(const char* why) {
+  return [why, left = std::make_shared<bool>(false)](const Introduction&) -> Met {
+    if (std::exchange(*left, true)) return {};
+    return std::vector<RailOut>{{0, why}};
+  };
+}
+
+void expect_out(const Introduction& who, const std::string& first, const std::string& second) {
+  EXPECT_EQ(who.rails.at(0).why_out, first);
+  EXPECT_EQ(who.rails.at(1).why_out, second);
+}
+
+TEST(Meet, AgainWithoutARailThatOneSideCantUse) {
+  Engine server(with_two_rails("server")), client(with_two_rails("client"));
+  client.recorder->on_meet(without_the_first("no slot is free"));
+  const Result<LinkId> link = client.connect(server);
+  ASSERT_TRUE(link) << link.error().message();
+  ASSERT_TRUE(server.recorder->wait(Event::up));
+  EXPECT_EQ(client.recorder->count(Event::meet), 1u);
+  EXPECT_EQ(server.recorder->count(Event::down), server.recorder->count(Event::meet) - 1);
+  const auto here = client.recorder->wait(Event::meet);
+  expect_out(here->self, "no slot is free", "");
+  expect_out(here->peer, "", "");
+  const auto there = server.recorder->wait(Event::meet, server.recorder->count(Event::meet) - 1);
+  expect_out(there->self, "", "");
+  expect_out(there->peer, "seen by the peer: no slot is free", "");
+  server.plane->send(there->link, RevokeConfirmed{1});
+  EXPECT_TRUE(client.recorder->wait(Event::received));
+}
+
+TEST(Meet, AgainWhereBothSidesLeaveRailsOut) {
+  Engine server(with_two_rails("server")), client(with_two_rails("client"));
+  client.recorder->on_meet(without_the_first("here"));
+  server.recorder->on_meet(without_the_first("there"));
+  ASSERT_TRUE(client.connect(server));
+  const auto here = client.recorder->wait(Event::meet);
+  ASSERT_TRUE(here);
+  expect_out(here->self, "here", "");
+  expect_out(here->peer, "seen by the peer: there", "");
+}
+
+TEST(Meet, OneThatLeavesOutWhatItHasNotIsRefused) {
+  Engine server("server");
+  Raw raw = Raw::connect(server.plane->address());
+  raw.introduce_to(introduce("raw"));
+  raw.send(Ready{{{1, "it has one rail"}}});
+  const auto goodbye = raw.receive_kind<Goodbye>();
+  ASSERT_TRUE(goodbye);
+  EXPECT_NE(goodbye->reason.find("no rail 1 to leave out"), std::string::npos) << goodbye->reason;
 }
 
 TEST(Meet, HangUpTellsBoth) {

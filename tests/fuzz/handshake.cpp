@@ -23,7 +23,8 @@ constexpr auto patience = std::chrono::seconds(60);
 
 class Accepting final : public ControlHandler {
  public:
-  Result<void> meet(LinkId, const Introduction&, const Introduction&, const Nearness&) override {
+  Result<std::vector<RailOut>> meet(LinkId, const Introduction&, const Introduction&,
+                                    const Nearness&) override {
     return {};
   }
   void up(LinkId, bool) override {}

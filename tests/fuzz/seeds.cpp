@@ -98,6 +98,7 @@ std::vector<Named> messages() {
                             {"duplicate", Duplicate{1}},
                             {"lost", Lost{}},
                             {"ready", Ready{}},
+                            {"rail-out", Ready{{{1, "no slot is free"}}}},
                             {"refusal", Refusal{Code::unavailable, "no rail in common"}},
                             {"heartbeat", Heartbeat{true}},
                             {"goodbye", Goodbye{"it was closed"}}};

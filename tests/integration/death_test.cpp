@@ -63,6 +63,33 @@ class Death : public testing::TestWithParam<Variant> {
   }
 };
 
+/// Serves until it is killed, beside a child of its own that has all of its descriptors.
+WEFT_ROLE(parent_of_one) {
+  Engine engine = must(Engine::open(config_for(arguments.at(0))));
+  parent.say(engine.address());
+  const Peer peer = must(engine.accept(soon()));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(120);
+    for (;;) pause();
+  }
+  parent.say(std::to_string(child));
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+// As programs do that fork workers: the connections of the dead one stay open.
+TEST_P(Death, IsSeenThoughAChildKeepsItsSockets) {
+  Child victim("parent_of_one", {GetParam().provider});
+  const Peer peer = must(engine.connect(victim.hear(), soon()));
+  const pid_t orphan = std::stoi(victim.hear());
+  victim.kill();
+  const auto killed = Clock::now();
+  EXPECT_TRUE(comes_to_be([&] { return !peer.up(); }));
+  EXPECT_LT(Clock::now() - killed, config_for(GetParam()).death_after / 2);
+  kill(orphan, SIGKILL);
+}
+
 TEST_P(Death, FailsItsTransfersAndNoOthers) {
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(engine.connect(victim.address, soon()));

@@ -1,5 +1,6 @@
 // Engines of one host that see less of each other than two processes do by default: as in two pods.
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -68,6 +69,16 @@ WEFT_ROLE(pod) {
   const int status = run_apart(std::stoi(arguments.at(0)), [&] {
     return serve(parent, config_of_host(arguments.size() > 2 ? arguments.at(2) : ""),
                  arguments.at(1));
+  });
+  if (status == refused_apart) parent.say("refused");
+  _exit(status);  // A leak checker's helper would start in the other namespace.
+}
+
+/// Without a /proc.
+WEFT_ROLE(blind) {
+  const int status = run_apart(CLONE_NEWUSER, [&] {
+    if (mount("none", "/proc", "tmpfs", 0, nullptr) != 0) return refused_apart;
+    return serve(parent, config_of_host(""), "shared");
   });
   if (status == refused_apart) parent.say("refused");
   _exit(status);  // A leak checker's helper would start in the other namespace.
@@ -175,6 +186,15 @@ TEST_F(Hosts, OtherPidNamespaceIsSentMemoryThatCantBeMapped) {
   one_sided.transport = TransportKind::one_sided;
   const Pair all[] = {{0, 0, board_bytes}};
   EXPECT_TRUE(fails_with(engine->write(*local, *remote, all, one_sided), Code::unsupported));
+  expect_end(other);
+}
+
+TEST_F(Hosts, AHiddenProcIsAFallback) {
+  Child other("blind");
+  SKIP_WITHOUT(other);
+  EXPECT_FALSE(peer->same_host());
+  EXPECT_NE(peer->fallback().find("/proc/self/fd"), std::string::npos) << peer->route_reason();
+  expect_moved(other, "tcp");
   expect_end(other);
 }
 
@@ -299,6 +319,98 @@ WEFT_ROLE(cable) {
   });
   if (status == refused_apart) parent.say("refused");
   _exit(status);  // A leak checker's helper would start in the other namespace.
+}
+
+/// The addresses of one end of two cables: for the control connection, and for rails.
+Config config_behind_wall(int host) {
+  Config config = config_for("tcp");
+  config.listen = "10.9.0." + std::to_string(host) + ":0";
+  config.rail_address = "10.8.0." + std::to_string(host);
+  config.allow_unauthenticated_network = true;
+  config.suspect_after = 1s;
+  return config;
+}
+
+/// Plugs the ends of two cables in, of which the second carries nothing: what is sent there goes to
+/// nobody, as where a firewall drops it.
+bool plug_in(const std::string& end, int host) {
+  const std::string other = std::to_string(3 - host), self = std::to_string(host);
+  return system_does("ip link set lo up && ip addr add 10.9.0." + self + "/24 dev " + end +
+                     "9 && ip addr add 10.8.0." + self + "/24 dev " + end + "8 && ip link set " +
+                     end + "9 up && ip link set " + end + "8 up && ip neigh replace 10.8.0." +
+                     other + " lladdr 02:00:00:00:00:99 dev " + end + "8 nud permanent");
+}
+
+/// Two engines that meet, and whose rails are blocked. Says how a write ended, how long it took in
+/// milliseconds, and the message that came.
+int meet_behind_wall(Line& parent) {
+  int ready[2], cable[2], said[2];
+  for (int* ends : {ready, cable, said})
+    if (pipe(ends) != 0) return 1;
+  const pid_t far = fork();
+  if (far == 0) {
+    if (unshare(CLONE_NEWNET) != 0) _exit(refused_apart);
+    Line(ready[0], ready[1]).say("unshared");
+    _exit(run_apart(CLONE_NEWPID, [&] {
+      Line(cable[0], -1).hear(soon());
+      if (!plug_in("far", 2) || !comes_up("far9") || !comes_up("far8")) return refused_apart;
+      Engine engine = must(Engine::open(config_behind_wall(2)));
+      Segment memory = must(engine.add(Memory::own(board_bytes)));
+      const Grant grant = must(memory.grant({}, Rights::read_write));
+      must(engine.publish("memory", grant));
+      Line line(-1, said[1]);
+      line.say(engine.address());
+      const Peer peer = must(engine.accept(soon()));
+      const Blob bytes = must(engine.recv(peer, 1, ~std::uint64_t{0}, soon())).bytes;
+      line.say(std::to_string(bytes.size()));
+      return 0;
+    }));
+  }
+  Line(ready[0], -1).hear(soon());
+  for (const std::string net : {"8", "9"})
+    if (!system_does("ip link add near" + net + " type veth peer name far" + net + " netns " +
+                     std::to_string(far)))
+      return refused_apart;
+  if (!plug_in("near", 1)) return refused_apart;
+  Line(-1, cable[1]).say("plugged");
+  if (!comes_up("near9") || !comes_up("near8")) return refused_apart;
+  Line line(said[0], -1);
+  Engine engine = must(Engine::open(config_behind_wall(1)));
+  const Segment local = must(engine.add(Memory::own(board_bytes)));
+  Peer peer = must(engine.connect(line.hear(soon()), soon()));
+  const Remote remote = must(engine.lookup(peer, "memory", soon()));
+  const Pair all[] = {{0, 0, board_bytes}};
+  TransferOptions options;
+  options.deadline = Deadline::in(4s);
+  Transfer transfer = must(engine.write(local, remote, all, options));
+  const auto ended = transfer.wait(soon());
+  parent.say(ended ? "it went through" : ended.error().to_string());
+  parent.say(peer.up() ? "up" : "down");
+  must(engine.send(peer, 1, Blob(77), soon()));
+  parent.say(line.hear(soon()));
+  return 0;
+}
+
+WEFT_ROLE(wall) {
+  const int status = run_apart(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET,
+                               [&] { return meet_behind_wall(parent); });
+  if (status == refused_apart) parent.say("refused");
+  _exit(status);  // A leak checker's helper would start in the other namespace.
+}
+
+TEST(Firewall, ThatDropsARailsPortIsNamedAndStopsNoMessage) {
+  Child both("wall");
+  const std::string error = both.hear();
+  if (error == "refused") {
+    both.join();
+    GTEST_SKIP() << "no namespaces, or no `ip`";
+  }
+  EXPECT_TRUE(error.starts_with("timed_out")) << error;
+  EXPECT_NE(error.find("has had no room for it (does a firewall block"), std::string::npos)
+      << error;
+  EXPECT_EQ(both.hear(), "up");
+  EXPECT_EQ(both.hear(), "77");
+  EXPECT_EQ(both.join(), 0);
 }
 
 TEST(OtherNetworkNamespace, IsAFallbackThatTellsTheSetting) {

@@ -320,6 +320,51 @@ WEFT_ROLE(metrics_victim) {
   return 0;
 }
 
+/// Looks a grant up, and no more. Arguments: address, provider.
+WEFT_ROLE(metrics_idler) {
+  Engine engine = must(Engine::open(config_for(arguments.at(1))));
+  const Peer peer = must(engine.connect(arguments.at(0), soon()));
+  const Remote there = must(engine.lookup(peer, "memory", soon()));
+  parent.say("holds");
+  parent.hear(Deadline::in(300s));
+  return 0;
+}
+
+// Whatever release() says of a holder that was killed and has not touched anything.
+TEST_P(Metrics, TellWhatReleaseSays) {
+  for (const Rights rights : {Rights::read, Rights::write}) {
+    Engine owner = must(Engine::open(config_for(GetParam())));
+    Segment memory = must(owner.add(Memory::own(size)));
+    const Grant grant = must(memory.grant({}, rights));
+    must(owner.publish("memory", grant));
+    Child idler("metrics_idler", {owner.address(), GetParam().provider});
+    EXPECT_EQ(idler.hear(), "holds");
+    idler.kill();
+    EXPECT_TRUE(comes_to_be([&] { return Samples(owner).sum("weft_peers_up") == 0; }));
+    const auto released = memory.release(Deadline::in(a_while));
+    EXPECT_EQ(released.has_value(), keys_fence(owner));
+    EXPECT_EQ(Samples(owner).sum("weft_quarantined_bytes"), released ? 0U : size);
+  }
+}
+
+// A process of this host went by shared memory: what it had is free, though there are sockets too.
+TEST(MetricsOfAHost, AKilledNeighbourKeepsNoMemory) {
+  for (const Rights rights : {Rights::read, Rights::write}) {
+    Config config = config_for("shm");
+    config.providers = {"shm", "tcp"};
+    Engine owner = must(Engine::open(config));
+    Segment memory = must(owner.add(Memory::own(size)));
+    const Grant grant = must(memory.grant({}, rights));
+    must(owner.publish("memory", grant));
+    Child idler("metrics_idler", {owner.address(), "shm"});
+    EXPECT_EQ(idler.hear(), "holds");
+    idler.kill();
+    EXPECT_TRUE(comes_to_be([&] { return Samples(owner).sum("weft_peers_up") == 0; }));
+    EXPECT_TRUE(succeeds(memory.release(soon())));
+    EXPECT_EQ(Samples(owner).sum("weft_quarantined_bytes"), 0U);
+  }
+}
+
 TEST_P(Metrics, CountHowPeersWent) {
   Couple pair = couple(config_for(GetParam()));
   const auto lost = [](const Engine& engine, const std::string& cause = "") {

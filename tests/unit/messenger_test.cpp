@@ -388,6 +388,21 @@ TEST_F(MessengerTest, WhatIsRefusedForTooLongIsSentAround) {
   EXPECT_THAT(b->received(), ElementsAre(1));
 }
 
+// A firewall that drops the port of a tcp rail: nothing is posted, and nothing is told.
+TEST_F(MessengerTest, SoItIsWhereNoFailuresOfThePathAreTold) {
+  Capability record;
+  record.proof = CompletionProof::visible;
+  open(record, 1);
+  a->endpoint.answer.status = PostStatus::again;
+  a->send(1);
+  a->pump_until_it_tells();
+  a->send(2);
+  EXPECT_EQ(a->told.size(), 2U) << "the next one does not wait";
+  exchange_notices();
+  EXPECT_THAT(b->received(), ElementsAre(1, 2));
+  EXPECT_THAT(a->broken, IsEmpty());
+}
+
 TEST_F(MessengerTest, CreditsThatAreRefusedForTooLongAreSentAround) {
   for (std::uint64_t tag = 0; tag < credits; ++tag) a->send(tag);
   while (!a->endpoint.sent.empty()) end(carry());

@@ -299,6 +299,43 @@ TEST_F(OwnedGrantsOfARail, TellThatItHasLostTheMemory) {
   EXPECT_EQ(std::get<GrantStatus>(told.back().second).renewed.front().why_lost, "no room");
 }
 
+/// A holder that went posted to the rails that it was paired with, and to no other.
+TEST_F(OwnedGrantsOfARail, AreFreeOfThoseThatPostedToOtherRails) {
+  const auto grant = grant_with_key();
+  owned.take(1, GrantQuery{7, 1}, GrantState::RailNumbers{rail + 1});
+  owned.link_down(1);
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_FALSE(grant->quarantined());
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+TEST_F(OwnedGrantsOfARail, AreNotFreeOfThoseThatPostedToIt) {
+  const auto grant = grant_with_key();
+  owned.take(1, GrantQuery{7, 1}, GrantState::RailNumbers{rail + 1});
+  owned.take(2, GrantQuery{8, 1}, GrantState::RailNumbers{rail});
+  owned.link_down(1);
+  owned.link_down(2);
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_TRUE(grant->quarantined());
+  EXPECT_EQ(grant->settle(), Revoked::quarantined);
+  reopen(200);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+}
+
+/// Late reads do no harm to memory that stays.
+TEST_F(OwnedGrantsOfARail, AreQuarantinedForReadersWhenTheSegmentIsReleased) {
+  const auto grant = grant_with_key(Rights::read);
+  ask(1);
+  owned.link_down(1);
+  owned.end(*grant, GrantEnd::revoked);
+  EXPECT_FALSE(grant->quarantined());
+  segment->users().close();
+  EXPECT_TRUE(grant->quarantined());
+  reopen(200);
+  EXPECT_EQ(grant->settle(), Revoked::quiescent);
+  EXPECT_FALSE(grant->quarantined());
+}
+
 /// Whatever was posted with the key went with the rail, and the key has not come back.
 TEST_F(OwnedGrantsOfARail, ThatHasLostTheMemoryAreFreeWithoutAWord) {
   const auto grant = grant_with_key();

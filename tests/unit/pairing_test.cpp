@@ -143,6 +143,26 @@ TEST(Pairing, SameHostRailsNeedProof) {
   EXPECT_THAT(far.reason, HasSubstr("not shm: the proof failed"));
 }
 
+// What one side can't use neither uses, and both say why.
+TEST(Pairing, RailsThatAreOut) {
+  Introduction a = engine("a", {shm, tcp, tcp, tcp}), b = engine("b", {shm, tcp, tcp});
+  b.rails[0].why_out = "no slot is free";
+  a.rails[2].why_out = "seen by the peer: no room for its address";
+  const Pairing from_a = pair_rails(a, b, true, ""), from_b = pair_rails(b, a, true, "");
+  expect_consistent(from_a, from_b);
+  EXPECT_THAT(from_b.theirs, ElementsAre(1, 3));
+  EXPECT_THAT(from_a.theirs, ElementsAre(1, 2));
+  EXPECT_THAT(from_a.reason, HasSubstr("not shm: no slot is free"));
+  for (const Pairing& each : {from_a, from_b}) {
+    EXPECT_THAT(each.fallback, HasSubstr("shm: no slot is free"));
+    EXPECT_THAT(each.fallback, HasSubstr("tcp: seen by the peer: no room for its address"));
+    EXPECT_THAT(each.not_used, ElementsAre("shm: no slot is free"));
+  }
+  for (RailAddress& rail : b.rails) rail.why_out = "no slot is free";
+  EXPECT_THAT(pair_rails(a, b, true, "").rails, IsEmpty());
+  EXPECT_THAT(pair_rails(a, b, true, "").reason, HasSubstr("not tcp: no slot is free"));
+}
+
 TEST(Pairing, TheSmallerNamesPreferenceCounts) {
   const Introduction a = engine("a", {tcp, efa}), b = engine("b", {efa, tcp});
   EXPECT_THAT(pair_rails(a, b, false, "").reason, HasSubstr("tcp with"));

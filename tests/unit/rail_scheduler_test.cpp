@@ -667,6 +667,18 @@ TEST_F(RailSchedulerTest, WhereThereIsNoOtherLaneRoomIsWaitedFor) {
   EXPECT_EQ(transfer->state(), State::done);
 }
 
+TEST_F(RailSchedulerTest, ADeadlineThatPassesForLackOfRoomNamesTheRail) {
+  Line line(host, 0, patient());
+  line.one_sided.answer = [](const Op&) { return Post{PostStatus::again, 0}; };
+  const auto transfer = submit(scattered(4, 10), {0});
+  const auto start = Clock::now();
+  for (auto at = start; at < start + 4s; at += 400ms) line.scheduler.pump(at);
+  transfer->end_overdue(transfer->submission().deadline);
+  ASSERT_EQ(transfer->state(), State::timed_out);
+  EXPECT_NE(transfer->error()->message().find("rail:0 has had no room"), std::string::npos)
+      << transfer->error()->message();
+}
+
 TEST_F(RailSchedulerTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
   const RailScheduler::Window window = patient();
   Line slow(host, 0, window), other(host, 1, window);

@@ -12,6 +12,9 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <fstream>
+#include <sstream>
+#include <string>
 #include <thread>
 
 #include "providers/shm/neighbour.hpp"
@@ -24,6 +27,27 @@ namespace {
 
 Result<Mapped<Slot>> fresh_slot() {
   return create_region().and_then([](const Descriptor& region) { return map_slot(region, 3); });
+}
+
+// arm64 kernels with pages of 64 KiB refuse other offsets.
+TEST(ShmRegion, IsMappedAtWholePagesOfAnyKernel) {
+  const Descriptor region = create_region().value();
+  const auto head = map_head(region);
+  std::deque<Mapped<Slot>> slots;
+  for (const std::size_t index : {std::size_t{0}, std::size_t{1}, slot_count - 1})
+    slots.push_back(map_slot(region, index).value());
+  int mappings = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("weft-shm") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string range, rights;
+    std::uint64_t offset = 0;
+    words >> range >> rights >> std::hex >> offset;
+    EXPECT_EQ(offset % (64 << 10), 0U) << line;
+    ++mappings;
+  }
+  EXPECT_GE(mappings, 2) << "the kernel joins neighbours";
 }
 
 TEST(ShmRing, CarriesAStreamInPiecesOfAllSizes) {

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/detached_thread.hpp"
 #include "base/signals_blocked.hpp"
+#include "base/start_thread.hpp"
 #include "base/sync.hpp"
 #include "device/file/io_channel.hpp"
 

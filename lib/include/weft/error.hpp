@@ -34,6 +34,8 @@ enum class Code : std::uint8_t {
   corrupt,            ///< The bytes at the two ends differ, or a block of a file and its sum.
   policy_refused,     ///< A policy does not allow the path of the transfer.
 };
+/// Codes are added behind it, and none is taken out.
+inline constexpr Code last_code = Code::policy_refused;
 
 /// The name of a code as written above, e.g. "timed_out".
 WEFT_API std::string_view to_string(Code code) noexcept;
