@@ -44,7 +44,7 @@ class Guide:
 
     def here(self, words):
         """The words as this machine can take them."""
-        renamed = {"/nvme/pages": "pages", "file:/nvme/pages": "file:pages.bin", "~/venv": "venv"}
+        renamed = {"/nvme/pages": "served", "file:/nvme/pages": "file:pages.bin", "~/venv": "venv"}
         words = [renamed.get(word, word) for word in words]
         for at, word in enumerate(words[:-1], 1):
             if word in SMALL:
@@ -63,7 +63,7 @@ class Guide:
             words += ["--json" if words[0] == "weights" else "--csv", NOT_HERE]
         elif "--peer" in words:
             words[words.index("--peer") + 1] = self.peer(words)
-        elif words[0] == "demo":
+        if words[0] in ("demo", "prefill"):
             words += [word for each in SMALL.items() if each[0] not in words for word in each]
         ended = subprocess.run([self.programs[program].path, *words], capture_output=True,
                                text=True, cwd=self.folder, timeout=PATIENCE, check=False)
@@ -96,8 +96,8 @@ class Guide:
 
 def furnish(folder, weft, weft_perf):
     """What a reader of the guides has."""
-    os.makedirs(os.path.join(folder, "pages", "layer0"))
-    for name, size in (("pages/layer0/pages", 4096), ("weft.secret", 32), ("pages.bin", 4096)):
+    os.makedirs(os.path.join(folder, "served", "layer0"))
+    for name, size in (("served/layer0/pages", 4096), ("weft.secret", 32), ("pages.bin", 4096)):
         descriptor = os.open(os.path.join(folder, name), os.O_WRONLY | os.O_CREAT, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             file.write(b"x" * size)
