@@ -219,5 +219,7 @@ def rank_of(
         try:
             shards.append(_shard(each, held, place))
         except Error as error:
-            raise type(error)(f"{each}: {error.cause}") from None
+            raise type(error)(
+                f"{each}: {error.cause}", operation=error.operation, fabric_code=error.fabric_code
+            ) from None
     return Rank(name, shards, host=host, nics=nics, gbps=gbps), place.all
