@@ -8,7 +8,7 @@
 namespace weft::core {
 namespace {
 
-Code code_of(int error) {
+Code code_of_system_error(int error) {
   return error == ENOMEM ? Code::out_of_memory : Code::unavailable;
 }
 
@@ -25,13 +25,13 @@ std::string error_text(int number) {
 
 Error system_error(std::string_view operation) {
   const int error = errno;
-  return Error(code_of(error), fmt::format("{}: {}", operation, error_text(error)))
+  return Error(code_of_system_error(error), fmt::format("{}: {}", operation, error_text(error)))
       .with_operation(std::string(operation));
 }
 
 Error system_error(const std::system_error& thrown) {
   const int error = thrown.code().value();
-  return Error(code_of(error), fmt::format("a library failed: {}", error_text(error)));
+  return Error(code_of_system_error(error), fmt::format("a library failed: {}", error_text(error)));
 }
 
 }  // namespace weft::core

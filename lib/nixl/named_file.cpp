@@ -68,7 +68,7 @@ std::optional<struct stat> status_of(const std::string& path) {
   return status;
 }
 
-bool is_file(const struct stat& status) {
+bool may_be_memory(const struct stat& status) {
   return S_ISREG(status.st_mode) || S_ISBLK(status.st_mode);
 }
 
@@ -93,7 +93,7 @@ Code code_of(int number) {
 /// Neither a pipe nor a device that something happens to by being opened.
 Result<core::Descriptor> open_path(const PathForm& form) {
   const auto before = status_of(form.path);
-  if (before && !is_file(*before))
+  if (before && !may_be_memory(*before))
     return fail(Code::invalid_argument,
                 fmt::format("'{}' is neither a file nor a block device", form.path));
   constexpr mode_t readable_by_all = 0644;  // as NIXL's own backends make files
@@ -135,7 +135,7 @@ Result<core::Descriptor> copy_of(std::uint64_t number) {
 Result<NamedFile> checked(core::Descriptor descriptor, const FileOptions& options,
                           abi::MemoryType type, std::string_view name) {
   struct stat status {};
-  if (fstat(descriptor.get(), &status) != 0 || !is_file(status))
+  if (fstat(descriptor.get(), &status) != 0 || !may_be_memory(status))
     return fail(Code::invalid_argument,
                 fmt::format("{} is neither a file nor a block device", name));
   if (type == abi::MemoryType::block && !S_ISBLK(status.st_mode))
@@ -185,7 +185,7 @@ Result<NamedFile> open_file(const abi::BlobDescriptor& memory, abi::MemoryType t
 std::optional<abi::Parameters> look_up_file(const std::string& text) {
   const auto form = read_path_form(text);
   const auto status = status_of(form && *form ? (*form)->path : text);
-  if (!status || !is_file(*status)) return std::nullopt;
+  if (!status || !may_be_memory(*status)) return std::nullopt;
   return abi::Parameters{{"size", std::to_string(status->st_size)},
                          {"mode", std::to_string(status->st_mode)},
                          {"mtime", std::to_string(status->st_mtime)}};
