@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +20,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t least = SharedCopy::least, most = std::size_t{1} << 20;
+const auto page_bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 
 /// Looks for copies to help with until it is destroyed.
 class Helper {
