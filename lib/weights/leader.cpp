@@ -151,8 +151,7 @@ void Leader::consider_round(Clock::time_point now) {
   if (lacking.empty() && !differ && *step <= newest_step())
     why = fmt::format(
         "a step {0} was published before: publish a greater one; to go back to an older one, "
-        "restart "
-        "publisher 0 and all inference ranks",
+        "restart publisher 0 and all inference ranks",
         newest_step());
   if (why.empty()) {
     if (plan_is_old_) {
