@@ -10,7 +10,7 @@
 
 namespace weft::nixl {
 
-/// From any thread. No call waits: what is met is met behind it (Link).
+/// From any thread. What is met is met behind the call (Link).
 class Agents {
  public:
   /// `signal_bytes`: the most that this engine sends in a signal.
@@ -38,7 +38,10 @@ class Agents {
     Connection connection;
     LinkPtr link;
   };
-  Result<void> meet(const std::string& agent, Agent& known) WEFT_REQUIRES(mutex_);
+  /// The link, if a meeting began.
+  Result<LinkPtr> meet(const std::string& agent, Agent& known) WEFT_REQUIRES(mutex_);
+  Result<LinkPtr> keep(const std::string& agent, Connection connection);
+  Result<LinkPtr> meet_known(const std::string& agent);
 
   const Link::Side side_;
   const std::size_t signal_bytes_;

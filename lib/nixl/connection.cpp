@@ -30,8 +30,7 @@ std::string encode(const Connection& connection) {
   flatbuffers::FlatBufferBuilder builder;
   builder.Finish(wire::CreateConnectionDirect(builder, version, connection.engine.c_str(),
                                               connection.address.c_str(), connection.host.c_str(),
-                                              connection.max_message,
-                                              connection.network.c_str()));
+                                              connection.max_message, connection.network.c_str()));
   return std::string(reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize());
 }
 

@@ -5,8 +5,8 @@
 
 #include <exception>
 
-#include "base/start_thread.hpp"
 #include "base/log.hpp"
+#include "base/start_thread.hpp"
 #include "nixl/status.hpp"
 
 namespace weft::nixl {
@@ -42,8 +42,8 @@ std::string text_of(const Path& path) {
 
 }  // namespace
 
-Result<LinkPtr> Link::meet(const Side& side, const std::string& agent,
-                           const Connection& connection, std::size_t signal_bytes) {
+Result<LinkPtr> Link::meet(const Side& side, const std::string& agent, const Connection& connection,
+                           std::size_t signal_bytes) {
   const LinkPtr link(new Link(side, agent, signal_bytes));
   auto begun = link->later([link = link.get(), connection] {
     const auto peer = meet_engine(link->engine(), connection);
@@ -55,8 +55,15 @@ Result<LinkPtr> Link::meet(const Side& side, const std::string& agent,
 }
 
 void Link::met(const Result<Peer>& outcome) {
+  const core::Lock lock(mutex_);
   outcome_ = outcome;
   state_ = outcome ? State::met : State::failed;
+  met_.notify_all();
+}
+
+void Link::wait_met(Deadline deadline) {
+  const core::Lock lock(mutex_);
+  met_.wait(mutex_, deadline, [&] { return state_ != State::meeting; });
 }
 
 const Peer* Link::peer() const noexcept {
@@ -123,6 +130,7 @@ bool Link::idle() const {
 }
 
 Result<void> Link::notify(const Outgoing& notification) {
+  if (auto reached = outcome(); !reached) return reached;
   std::size_t sent = 0;
   if (idle()) {  // so it is not being met, and nothing is overtaken
     auto gone = send_from(notification, sent, Deadline::now());

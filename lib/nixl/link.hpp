@@ -20,17 +20,21 @@ namespace weft::nixl {
 
 /// For a connection to come about. Far more than a handshake takes, also beside load.
 inline constexpr auto meeting_time = std::chrono::seconds(10);
+/// That a call waits for a peer's first answer: one that is well has met within it, and is used at
+/// once. A guess: a meeting takes 1 to 3 ms.
+inline constexpr auto longest_courtesy = std::chrono::milliseconds(20);
 
 /// An engine of this process, and the peer that the other agent's engine is to it: being met, met,
-/// or not to be met. Shared by all that was loaded of the agent. No call waits for the peer: what
-/// has to is done behind the caller, in order, by a thread that the link has while there is such
-/// work. So a peer that hangs delays what concerns it, and nothing else.
+/// or not to be met. Shared by all that was loaded of the agent. No call waits for the peer, but
+/// for `longest_courtesy`: what has to is done behind the caller, in order, by a thread that the
+/// link has while there is such work. So a peer that hangs delays what concerns it, and nothing
+/// else.
 class Link : public std::enable_shared_from_this<Link> {
  public:
   struct Side {
     std::shared_ptr<Engine> engine;
     Cutter cutter;
-    Nanoseconds timeout;                        // of a request, and of what it needs
+    Nanoseconds timeout;  // of a request, and of what it needs
     /// Of all links. Closed when there are to be no more.
     std::shared_ptr<core::UseCount> threads = std::make_shared<core::UseCount>();
   };
@@ -59,6 +63,11 @@ class Link : public std::enable_shared_from_this<Link> {
   bool up() const { return peer() != nullptr && peer()->up(); }
   /// Why it could not be met; nothing otherwise.
   Result<void> outcome() const;
+  /// Until the meeting has ended.
+  void wait_met(Deadline deadline);
+  /// For an answer of the peer; has passed already once the peer has missed one.
+  Deadline courtesy() const { return patient_ ? Deadline::in(longest_courtesy) : Deadline::now(); }
+  void was_silent() { patient_ = false; }
 
   /// Runs the task once the meeting has ended, behind all that waits already.
   Result<void> later(Task task);
@@ -88,6 +97,8 @@ class Link : public std::enable_shared_from_this<Link> {
   std::optional<Result<Peer>> outcome_;  // before the state says so
   mutable core::Mutex mutex_;
   std::deque<Task> tasks_ WEFT_GUARDED_BY(mutex_);  // the first one is under way
+  core::Condition met_;
+  std::atomic<bool> patient_{true};
   std::atomic<unsigned> explained_{0};
 };
 

@@ -39,8 +39,8 @@ Result<void> Loopback::open() {
   const auto peer = engine_->connect(own_.address(), Deadline::in(meeting_time));
   if (!peer) return fail(peer.error());
   const Config config = config_of(own_);
-  link_ = std::make_shared<Link>(Link::Side{engine_, Cutter(engine_), config.default_timeout}, *peer,
-                                 agent_, config.max_message);
+  link_ = std::make_shared<Link>(Link::Side{engine_, Cutter(engine_), config.default_timeout},
+                                 *peer, agent_, config.max_message);
   return {};
 }
 

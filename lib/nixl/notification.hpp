@@ -30,11 +30,7 @@ class Outgoing {
  private:
   Outgoing(std::uint64_t id, std::string agent, std::string bytes, std::size_t slice,
            std::size_t parts)
-      : id_(id),
-        agent_(std::move(agent)),
-        bytes_(std::move(bytes)),
-        slice_(slice),
-        parts_(parts) {}
+      : id_(id), agent_(std::move(agent)), bytes_(std::move(bytes)), slice_(slice), parts_(parts) {}
   std::uint64_t id_;
   std::string agent_;
   std::string bytes_;

@@ -37,8 +37,7 @@ struct KeyHash {
 
 /// Where the memory of a remote descriptor lies, in its owner's process.
 const abi::Descriptor& memory_of(const abi::Metadata& remote) {
-  if (const auto* own = dynamic_cast<const OwnMemory*>(&remote))
-    return own->registration().of();
+  if (const auto* own = dynamic_cast<const OwnMemory*>(&remote)) return own->registration().of();
   return static_cast<const RemoteMemory&>(remote).memory();
 }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <memory>
 
-
 namespace weft::nixl {
 namespace {
 

@@ -14,7 +14,7 @@ Result<Remote> import_over(const Link& link, const std::string& grant, Deadline 
   return link.engine().import(std::as_bytes(std::span(grant)), deadline);
 }
 
-/// Found out without a word of the owner.
+/// There is nothing to wait for.
 bool is_final(const Error& error) {
   return error.code() != Code::timed_out && error.code() != Code::peer_down;
 }
@@ -54,10 +54,12 @@ bool Import::usable() const {
 
 Result<std::unique_ptr<RemoteMemory>> RemoteMemory::load(const LinkPtr& link,
                                                          const abi::BlobDescriptor& memory) {
-  // Reads the grant, and waits for nothing.
-  const auto read = link->engine().import(std::as_bytes(std::span(memory.blob)), Deadline::now());
-  if (!read && is_final(read.error())) return fail(read.error());
-  auto import = Import::begin(link, memory.blob);
+  const auto remote =
+      link->engine().import(std::as_bytes(std::span(memory.blob)), link->courtesy());
+  if (!remote && is_final(remote.error())) return fail(remote.error());
+  if (!remote && remote.error().code() == Code::timed_out) link->was_silent();
+  auto import = remote ? Result<ImportPtr>(std::make_shared<Import>(link, *remote))
+                       : Import::begin(link, memory.blob);
   if (!import) return fail(std::move(import.error()));
   return std::unique_ptr<RemoteMemory>(new RemoteMemory(std::move(*import), memory));
 }

@@ -43,7 +43,8 @@ using ImportPtr = std::shared_ptr<Import>;
 /// Of another agent, which gave `grant`.
 class RemoteMemory : public abi::Metadata {
  public:
-  /// Begins to import it. Fails at once for what can't be a grant.
+  /// Imports it, behind the call if the owner does not answer soon. Fails at once for what can't be
+  /// a grant.
   static Result<std::unique_ptr<RemoteMemory>> load(const LinkPtr& link,
                                                     const abi::BlobDescriptor& memory);
 

@@ -97,8 +97,8 @@ print("the self-test has passed", flush=True)
 /// Of this process, without what is meant for its own engines and its GPUs.
 std::vector<std::string> environment() {
   std::vector<std::string> kept = {"WEFT_NIXL_UNCHECKED=1", "WEFT_PROVIDERS=shm,tcp",
-                                   "WEFT_LOG=error", "CUDA_VISIBLE_DEVICES=",
-                                   "PYTHONDONTWRITEBYTECODE=1"};
+                                   "WEFT_LOG=error",
+                                   "CUDA_VISIBLE_DEVICES=", "PYTHONDONTWRITEBYTECODE=1"};
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text = *each;
     const bool replaced = text.starts_with("WEFT_") || text.starts_with("NIXL_TELEMETRY") ||
@@ -188,11 +188,12 @@ std::string last_line(std::string text) {
 }
 
 Error refused(const LibNixl& library, const std::string& why) {
-  return Error(Code::protocol_mismatch,
-               fmt::format("this libnixl ({}) is {}, which this Weft does not know, and the self-test "
-                           "with it {}: use NIXL 1.5.1. The backend parameter unchecked_nixl=true, "
-                           "or WEFT_NIXL_UNCHECKED=1, goes on all the same, at the risk of a crash",
-                           library.path, library.version, why));
+  return Error(
+      Code::protocol_mismatch,
+      fmt::format("this libnixl ({}) is {}, which this Weft does not know, and the self-test "
+                  "with it {}: use NIXL 1.5.1. The backend parameter unchecked_nixl=true, "
+                  "or WEFT_NIXL_UNCHECKED=1, goes on all the same, at the risk of a crash",
+                  library.path, library.version, why));
 }
 
 }  // namespace
@@ -201,8 +202,8 @@ Result<void> run_self_test(const std::string& python, const LibNixl& library,
                            const std::string& backend, Nanoseconds patience) {
   const std::string folder = fs::path(library.path).parent_path().parent_path().string();
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
-  const auto child = Child::start({python, "-I", "-c", script, folder, library.package, backend,
-                                   std::to_string(seconds)});
+  const auto child = Child::start(
+      {python, "-I", "-c", script, folder, library.package, backend, std::to_string(seconds)});
   if (!child) return fail(refused(library, "was not begun: " + child.error().message()));
   const auto [said, ended] = child->read(Deadline::in(patience));
   if (said.find(passed) != said.npos) return {};
@@ -227,7 +228,8 @@ Result<void> self_test(const LibNixl& library, const std::string& backend) {
   const auto begun = Clock::now();
   auto outcome = run_self_test(python, library, backend, self_test_time);
   if (outcome)
-    core::log(LogLevel::info, "NIXL backend: NIXL {} is new to this Weft; the self-test with it passed in {:.1f} s",
+    core::log(LogLevel::info,
+              "NIXL backend: NIXL {} is new to this Weft; the self-test with it passed in {:.1f} s",
               library.version, std::chrono::duration<double>(Clock::now() - begun).count());
   return outcomes.emplace(library.path, std::move(outcome)).first->second;
 }

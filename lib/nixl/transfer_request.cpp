@@ -11,9 +11,8 @@ namespace weft::nixl {
 
 Result<std::shared_ptr<TransferRequest>> TransferRequest::make(LinkPtr link, Direction direction,
                                                                std::vector<TransferBatch> batches) {
-  const bool known = std::all_of(batches.begin(), batches.end(), [](const TransferBatch& batch) {
-    return batch.remote->ended();
-  });
+  const bool known = std::all_of(batches.begin(), batches.end(),
+                                 [](const TransferBatch& batch) { return batch.remote->ended(); });
   std::shared_ptr<TransferRequest> request(
       new TransferRequest(std::move(link), direction, std::move(batches)));
   const core::Lock lock(request->mutex_);
@@ -46,9 +45,8 @@ Result<void> TransferRequest::begin(const Outgoing* notification) {
   if (batches_.empty() && fits) return submit_all(notification);
   std::optional<Outgoing> kept;
   if (notification != nullptr) kept = *notification;
-  auto begun = link_->later([self = shared_from_this(), this, post = post_ + 1, kept] {
-    begin_later(post, kept);
-  });
+  auto begun = link_->later(
+      [self = shared_from_this(), this, post = post_ + 1, kept] { begin_later(post, kept); });
   waits_ = begun.has_value();
   ++post_;
   return begun;
@@ -67,6 +65,7 @@ void TransferRequest::begin_later(std::uint64_t post, const std::optional<Outgoi
   if (begun) begun = submit_all(notification ? &*notification : nullptr);
   if (!begun) not_begun_ = std::move(begun.error());
   waits_ = false;
+  waits_no_more_.notify_all();
 }
 
 /// False: there is nothing more to do.
@@ -111,11 +110,15 @@ Result<void> TransferRequest::submit_all(const Outgoing* notification) {
 
 /// Each transfer that is done is looked at once.
 Result<bool> TransferRequest::advance() {
+  // The link's thread may want this core.
+  if (waits_ && polls_closely())
+    waits_no_more_.wait(mutex_, Deadline::in(longest_look),
+                        [&]() WEFT_REQUIRES(mutex_) { return !waits_; });
   if (not_begun_) return fail(*not_begun_);
   if (waits_ && !deadline_.passed()) return false;
   if (waits_)
-    return fail(Code::timed_out, fmt::format("agent '{}' has not answered in time",
-                                             link_->agent()));
+    return fail(Code::timed_out,
+                fmt::format("agent '{}' has not answered in time", link_->agent()));
   // A wait makes progress, or gives its core to the threads that do.
   if (done_ < transfers_.size() && transfers_[done_].state() == State::active && polls_closely())
     std::ignore = transfers_[done_].wait(Deadline::in(longest_look));

@@ -108,6 +108,11 @@ Status Handle::wait() {
   return status;
 }
 
+Status Handle::move() {
+  const Status status = prepared_ == Status::success ? post() : prepared_;
+  return status == Status::in_progress ? wait() : status;
+}
+
 Status Handle::release_once() {
   const Status status = agent_.backend().releaseReqH(handle_);
   if (status == Status::success) handle_ = nullptr;

@@ -70,6 +70,8 @@ class Handle {
   Status check();
   /// Until it has ended, 20 s at most.
   Status wait();
+  /// Posts it and waits, if it could be prepared: how it came out.
+  Status move();
   /// As an application: once, and again until it succeeds; false if that takes more than 20 s.
   bool release();
   Status release_once();

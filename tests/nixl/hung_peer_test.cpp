@@ -165,18 +165,16 @@ TEST_P(HungPeer, NoCallWaitsForOneThatWasMet) {
   child.freeze();
 
   EXPECT_EQ(quick("loadRemoteConnInfo", [&] { return load(told, "b"); }), Status::success);
-  const auto fresh = quick("loadRemoteMD", [&] {
-    return std::make_unique<Loaded>(a, told.memory.at(1), "b");
-  });
+  const auto fresh =
+      quick("loadRemoteMD", [&] { return std::make_unique<Loaded>(a, told.memory.at(1), "b"); });
   const auto write = quick("prepXfer", [&] { return known.move(Operation::write, here); });
-  const auto read = quick("prepXfer, new memory",
-                          [&] { return fresh->move(Operation::read, more); });
+  const auto read =
+      quick("prepXfer, new memory", [&] { return fresh->move(Operation::read, more); });
   ASSERT_EQ(read->prepared(), Status::success);
   const std::string note(100 * kib, 'n');
   const auto posted = Clock::now();
   EXPECT_GE(quick("postXfer", [&] { return write->post(note); }), Status::success);
-  EXPECT_EQ(quick("postXfer, new memory", [&] { return read->post("new"); }),
-            Status::in_progress);
+  EXPECT_EQ(quick("postXfer, new memory", [&] { return read->post("new"); }), Status::in_progress);
   EXPECT_EQ(quick("checkXfer", [&] { return read->check(); }), Status::in_progress);
   for (int i = 0; i < 200; ++i)  // more than there is room for
     quick("genNotif", [&] { return a.backend().genNotif("b", note); });
@@ -196,12 +194,10 @@ TEST_P(HungPeer, NoCallWaitsForOneThatWasMet) {
 TEST_P(HungPeer, IsMetWhenItGoesOn) {
   child.freeze();
   EXPECT_EQ(quick("first", [&] { return load(told, "b"); }), Status::success);
-  const auto memory = quick("loadRemoteMD", [&] {
-    return std::make_unique<Loaded>(a, told.memory.at(0), "b");
-  });
+  const auto memory =
+      quick("loadRemoteMD", [&] { return std::make_unique<Loaded>(a, told.memory.at(0), "b"); });
   EXPECT_EQ(quick("again", [&] { return load(told, "b"); }), Status::success);
-  EXPECT_EQ(quick("genNotif", [&] { return a.backend().genNotif("b", "word"); }),
-            Status::success);
+  EXPECT_EQ(quick("genNotif", [&] { return a.backend().genNotif("b", "word"); }), Status::success);
   {
     const auto read = quick("prepXfer", [&] { return memory->move(Operation::read, here); });
     ASSERT_EQ(quick("postXfer", [&] { return read->post(); }), Status::in_progress);
@@ -217,9 +213,7 @@ TEST_P(HungPeer, IsMetWhenItGoesOn) {
   Status status = Status::in_progress;
   for (const auto until = Deadline::in(20s); !until.passed() && status != Status::success;) {
     ASSERT_EQ(quick("when it goes on", [&] { return load(told, "b"); }), Status::success);
-    const auto read = memory->move(Operation::read, here);
-    ASSERT_GE(read->post(), Status::success);
-    status = read->wait();
+    status = memory->move(Operation::read, here)->move();
   }
   EXPECT_EQ(status, Status::success);
   EXPECT_TRUE(holds(here.bytes, 1));
@@ -248,9 +242,7 @@ TEST_P(HungPeer, ThatIsTakenForDeadIsTriedAnew) {
   // The meeting that began while it stood still, or the next one.
   status = again->wait();
   for (const auto until = Deadline::in(20s); !until.passed() && status != Status::success;) {
-    const auto next = memory.move(Operation::read, here);
-    status = next->post();
-    if (status == Status::in_progress) status = next->wait();
+    status = memory.move(Operation::read, here)->move();
   }
   EXPECT_EQ(status, Status::success);
 }

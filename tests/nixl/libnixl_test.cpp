@@ -65,8 +65,8 @@ class Patch {
     std::ofstream(folder_.at("nixl_cu12/_api.py")) << does << '\n';
   }
   Result<void> tried(Nanoseconds patience = std::chrono::seconds(60)) const {
-    return run_self_test(WEFT_PYTHON, {folder_.at(".nixl_cu12.mesonpy.libs/libnixl.so"),
-                                       "nixl_cu12", "1.5.9"},
+    return run_self_test(WEFT_PYTHON,
+                         {folder_.at(".nixl_cu12.mesonpy.libs/libnixl.so"), "nixl_cu12", "1.5.9"},
                          "WEFT", patience);
   }
 

@@ -1,5 +1,5 @@
-// What another copy of the libraries that a wheel brings would define, to be loaded globally. Nothing
-// of the wheel's may call it.
+// What another copy of the libraries that a wheel brings would define, to be loaded globally.
+// Nothing of the wheel's may call it.
 #define NOT_TO_BE_CALLED(name) \
   void name(void) {            \
     __builtin_trap();          \
