@@ -25,8 +25,8 @@ abi::InitParameters init_for(const std::string& name, abi::Parameters& parameter
   return init;
 }
 
-abi::MetaDescriptor piece_of(const abi::Descriptor& of, std::size_t offset, std::size_t length,
-                             abi::Metadata* metadata) {
+abi::MetaDescriptor part_of(const abi::Descriptor& of, std::size_t offset, std::size_t length,
+                            abi::Metadata* metadata) {
   abi::MetaDescriptor piece;
   piece.address = of.address + offset;
   piece.bytes = length;
@@ -37,7 +37,7 @@ abi::MetaDescriptor piece_of(const abi::Descriptor& of, std::size_t offset, std:
 }  // namespace
 
 abi::MetaDescriptor piece_of(const abi::Descriptor& memory, abi::Metadata* metadata) {
-  return piece_of(memory, 0, memory.bytes, metadata);
+  return part_of(memory, 0, memory.bytes, metadata);
 }
 
 abi::Plugin& plugin() {
@@ -60,9 +60,9 @@ Handle::Handle(const Agent& agent, const Agent& other, abi::Operation operation,
     : agent_(agent), operation_(operation), other_(other.name()) {
   for (const Piece& each : pieces) {
     local_.list.push_back(
-        piece_of(each.local->descriptor(), each.local_offset, each.length, each.local->local));
-    remote_.list.push_back(piece_of(each.remote->descriptor(), each.remote_offset, each.length,
-                                    agent.remote_metadata(other, *each.remote)));
+        part_of(each.local->descriptor(), each.local_offset, each.length, each.local->local));
+    remote_.list.push_back(part_of(each.remote->descriptor(), each.remote_offset, each.length,
+                                   agent.remote_metadata(other, *each.remote)));
   }
   const abi::RequestOptions options;
   prepared_ = agent_.backend().prepXfer(operation_, local_, remote_, other_, handle_, &options);

@@ -1,4 +1,5 @@
 // The backend as libnixl drives it, between two agents of this process.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
