@@ -157,10 +157,14 @@ TEST(CheckPieces, OfAFileThatIsCheckedAreWholeBlocks) {
   EXPECT_TRUE(check({5, 8192, 4096}, 1, 4096));
   EXPECT_TRUE(check({8192, 5, 4096}, 4096, 1));
   EXPECT_TRUE(check({4096, 8192, 8192}, 4096, 8192));
-  EXPECT_TRUE(refused(check({0, 4096, 4095}, 1, 4096), "no whole blocks of 4096 bytes"));
-  EXPECT_TRUE(refused(check({0, 4095, 4096}, 1, 4096), "no whole blocks of 4096 bytes"));
-  EXPECT_TRUE(refused(check({1, 0, 4096}, 4096, 1), "no whole blocks of 4096 bytes"));
-  EXPECT_TRUE(refused(check({4096, 8192, 4096}, 4096, 8192), "no whole blocks of 8192 bytes"));
+  EXPECT_TRUE(refused(check({0, 4096, 4095}, 1, 4096),
+                      "not aligned to the file's 4096-byte checked blocks"));
+  EXPECT_TRUE(refused(check({0, 4095, 4096}, 1, 4096),
+                      "not aligned to the file's 4096-byte checked blocks"));
+  EXPECT_TRUE(
+      refused(check({1, 0, 4096}, 4096, 1), "not aligned to the file's 4096-byte checked blocks"));
+  EXPECT_TRUE(refused(check({4096, 8192, 4096}, 4096, 8192),
+                      "not aligned to the file's 8192-byte checked blocks"));
 }
 
 }  // namespace
