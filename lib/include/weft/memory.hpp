@@ -66,7 +66,8 @@ struct FileOptions {
   /// As Memory::read_only().
   bool read_only = false;
   /// The file is made if there is none, and made longer if it ends too early (with holes: a full
-  /// file system shows when it is written).
+  /// file system shows when it is written). That of a descriptor is made longer by what is written
+  /// behind its end, and not before; what is read there fails with `unavailable`.
   bool create = false;
   /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
   /// the file's size for good (RWF_DSYNC on each write: FUA or a flush of the drive's cache).
