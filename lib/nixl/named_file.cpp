@@ -145,6 +145,8 @@ Result<NamedFile> checked(core::Descriptor descriptor, const FileOptions& option
 }
 
 Result<NamedFile> open_by_path(const PathForm& form, abi::MemoryType type) {
+  if (form.create && type == abi::MemoryType::block)
+    return fail(refused(fmt::format("the block device '{}' can't be made", form.path)));
   FileOptions options;
   options.create = true;  // it grows as it is written
   options.direct = form.direct;

@@ -344,6 +344,7 @@ TEST_P(Files, ThatAreRefused) {
       {"", number(path_only), bad, "by O_PATH"},
       {"", right, bad, "is a file, and is registered as a block device", MemoryType::block},
       {"rw:" + file, right, bad, "is registered as a block device", MemoryType::block},
+      {"rw,create:" + folder.at("made"), right, bad, "can't be made", MemoryType::block},
       {"rw:" + file, right, bad, "0 bytes", MemoryType::file, 0},
       {"ro:" + file, right, bad, "5 bytes from 0 leave", MemoryType::file, 5},
   };

@@ -108,7 +108,7 @@ TEST_P(FileCopies, EveryByteDurably) {
 TEST_P(FileCopies, AFileOfADescriptorGrowsAsItIsWritten) {
   FileOptions options;
   options.create = true;
-  const Descriptor fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  const Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   const auto code_of = [](const auto& result) { return result ? Code{} : result.error().code(); };
   const SegmentPtr memory = segment_of(Memory::own(memory_bytes));
   fill({memory->address(), memory_bytes}, 1);

@@ -65,8 +65,8 @@ struct FileOptions {
   bool direct = true;
   /// As Memory::read_only().
   bool read_only = false;
-  /// The file is made if there is none, with the mode that the umask leaves, and made longer if it
-  /// ends too early (with holes: a full file system shows when it is written, unless reserved).
+  /// Makes the file (mode by the umask), and makes it longer if it ends too early, with holes unless
+  /// reserved. A descriptor's file grows only by what is written behind its end; reads there fail.
   bool create = false;
   /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
   /// the file's size for good (RWF_DSYNC on each write: FUA or a flush of the drive's cache).
