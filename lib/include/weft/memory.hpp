@@ -65,7 +65,7 @@ struct FileOptions {
   bool direct = true;
   /// As Memory::read_only().
   bool read_only = false;
-  /// Makes the file (mode by the umask), and makes it longer if it ends too early, with holes unless
+  /// Makes the file (mode by umask), and makes it longer if it ends too early, with holes unless
   /// reserved. A descriptor's file grows only by what is written behind its end; reads there fail.
   bool create = false;
   /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
