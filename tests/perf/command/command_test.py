@@ -909,7 +909,9 @@ class Wrong(Case):
                 result = subprocess.run([WEFT_PERF, "--local", "--time", "3000", "--json", name],
                                         stdout=full, stderr=subprocess.PIPE, text=True,
                                         timeout=PATIENCE, check=False)
-            self.fails(result, 1, "could not write .*No space left")
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.one_sentence(result.stderr)
+            self.assertRegex(result.stderr, "could not write .*No space left")
 
     def test_standard_error_that_is_closed(self):
         for command, code in (["--bogus"], 2), (["plan"], 2), (["--local", "--compare", "none"], 1):
