@@ -145,6 +145,7 @@ bool Workers::run_on(Worker& worker, const std::function<void()>& task, Deadline
   if (config_.progress == Progress::threads) return worker.run(task, deadline);
   const Lock lock(driving_);
   if (stopped_) return false;
+  worker.empty_inbox();  // In order: a peer that is met again was forgotten before.
   task();
   return true;
 }

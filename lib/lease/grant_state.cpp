@@ -80,6 +80,7 @@ bool GrantState::lose(OwnedLease::Holder holder) {
   const auto known = rails_of_.find(holder);
   const RailNumbers& rails = known != rails_of_.end() ? known->second : never_fenced_;
   lost_over_.insert(rails.begin(), rails.end());
+  if (known != rails_of_.end()) rails_of_.erase(known);
   return true;
 }
 

@@ -76,6 +76,7 @@ std::optional<Chunk> TransferState::completed(std::size_t rail, const Chunk& chu
   std::optional<Chunk> proof;
   change([&]() WEFT_REQUIRES(mutex_) {
     --outstanding_;
+    if (stuck_ == rail) stuck_.reset();
     if (!chunk.proof()) {
       chunks_.carried(chunk);
       bytes_done_ += chunk.length;
@@ -216,8 +217,9 @@ bool TransferState::rail_steps_back(std::size_t rail) {
     return true;
   }
   const Lock lock(mutex_);
+  if (!chunks_.parted() && hand_on(rail)) return true;
   stuck_ = static_cast<std::uint32_t>(rail);
-  return !chunks_.parted() && hand_on(rail);
+  return false;
 }
 
 /// What it owes no other rail can give. The others go on.

@@ -26,7 +26,7 @@ bool flush() {
 void name_flags(std::string& text) {
   for (const std::string_view option : {"allow_unauthenticated_network", "secret_file"}) {
     const std::size_t at = text.find(option);
-    if (at == text.npos) continue;
+    if (at == text.npos || (at > 0 && text[at - 1] != ' ')) continue;  // a part of a name
     std::string flag = fmt::format("--{}", option);
     std::replace(flag.begin(), flag.end(), '_', '-');
     text.replace(at, option.size(), flag);

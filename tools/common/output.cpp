@@ -100,8 +100,11 @@ int Output::begin() {
     file_ = Descriptor(fcntl(own, F_DUPFD_CLOEXEC, 0));
     return file_.open() ? 0 : errno;
   }
+  // Refused where the kernel does not follow a link, as others' in /tmp (fs.protected_symlinks).
+  const Descriptor followed(::open(path_.c_str(), O_PATH | O_CLOEXEC));
+  if (!followed.open() && errno != ENOENT) return errno;
   struct stat status {};
-  if (stat(target.c_str(), &status) != 0) return begin_beside(target);
+  if (stat(target.c_str(), &status) != 0) return errno == ENOENT ? begin_beside(target) : errno;
   if (S_ISDIR(status.st_mode)) return EISDIR;
   if (!S_ISREG(status.st_mode)) return open_in_place(target, S_ISFIFO(status.st_mode), file_);
   replaced_ = status;
