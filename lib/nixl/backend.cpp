@@ -114,6 +114,7 @@ abi::Status Backend::deregisterMem(abi::Metadata* metadata) {
   constexpr auto what = "memory is still in use, and must not be reused";
   return guarded(what, [&] {
     std::unique_ptr<Registration> registration(static_cast<Registration*>(metadata));
+    registration->forget_number();
     const auto deadline = Deadline::in(longest_release);
     auto released = loopback_.forget(*registration, deadline);
     if (released) released = registration->release(deadline);

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <exception>
+#include <tuple>
 
 #include "base/log.hpp"
 #include "base/start_thread.hpp"
@@ -95,14 +96,18 @@ Result<void> Link::later(Task task) {
 
 Result<void> Link::start() {
   if (!side_.threads->enter()) return fail(Code::closed, "the backend is closed");
-  auto started = core::start_detached([self = shared_from_this()] { self->work(); });
+  auto started = core::start_detached([self = shared_from_this()]() mutable {
+    const auto threads = self->side_.threads;
+    self->work();
+    self.reset();  // it may be the last owner of the engine
+    threads->leave();
+  });
   if (!started) side_.threads->leave();
   return started;
 }
 
 /// Until there is nothing left to do.
 void Link::work() {
-  const auto threads = side_.threads;
   for (bool more = true; more;) {
     Task task = first();
     try {
@@ -116,7 +121,6 @@ void Link::work() {
     tasks_.pop_front();
     more = !tasks_.empty();
   }
-  threads->leave();
 }
 
 Link::Task Link::first() {
@@ -136,9 +140,11 @@ Result<void> Link::notify(const Outgoing& notification) {
     auto gone = send_from(notification, sent, Deadline::now());
     if (gone || gone.error().code() != Code::queue_full) return gone;
   }
-  return later([this, notification, sent]() mutable {
-    const auto gone = send_from(notification, sent, Deadline::in(timeout()));
-    if (!gone) refuse("a notification was not sent", gone.error());
+  return later([this, notification, sent, deadline = Deadline::in(timeout())]() mutable {
+    const auto gone = send_from(notification, sent, deadline);
+    if (gone) return;
+    refuse("a notification was not sent", gone.error());
+    if (sent > 0) std::ignore = send(withdrawal(notification.id()), Deadline::now());
   });
 }
 

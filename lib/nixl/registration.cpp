@@ -57,7 +57,6 @@ Result<std::unique_ptr<Registration>> Registration::make(Engine& engine, FileNum
 }
 
 Result<void> Registration::release(Deadline deadline) {
-  of_.number = {};  // libnixl forgets it in any case
   const auto soon = Deadline::at(std::min(deadline.when(), Deadline::in(patience).when()));
   auto released = segment_->release(soon);
   if (released || released.error().code() != Code::quarantined) return released;

@@ -38,6 +38,8 @@ class Registration : public abi::Metadata {
   bool source() const noexcept { return of_.file && of_.file->read_only(); }
   Blob grant() const { return grant_.blob(); }
 
+  /// Its device number may stand for another file: libnixl has forgotten the registration.
+  void forget_number() { of_.number = {}; }
   /// Ends the grant and unregisters the memory, once no peer can touch it any more: a holder that
   /// does not confirm is cut off with the rails that they hold, which hurts bystanders.
   /// `quarantined` if that can't be had either by the deadline: then this must stay.

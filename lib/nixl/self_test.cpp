@@ -15,7 +15,6 @@
 #include <filesystem>
 #include <map>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
 #include "base/descriptor.hpp"
@@ -204,7 +203,9 @@ Result<void> run_self_test(const std::string& python, const LibNixl& library,
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(patience).count();
   const auto child = Child::start(
       {python, "-I", "-c", script, folder, library.package, backend, std::to_string(seconds)});
-  if (!child) return fail(refused(library, "was not begun: " + child.error().message()));
+  if (!child)
+    return fail(Code::unavailable,
+                refused(library, "was not begun: " + child.error().message()).message());
   const auto [said, ended] = child->read(Deadline::in(patience));
   if (said.find(passed) != said.npos) return {};
   const std::string last = last_line(said);
@@ -231,6 +232,8 @@ Result<void> self_test(const LibNixl& library, const std::string& backend) {
     core::log(LogLevel::info,
               "NIXL backend: NIXL {} is new to this Weft; the self-test with it passed in {:.1f} s",
               library.version, std::chrono::duration<double>(Clock::now() - begun).count());
+  // What a shortage has kept from beginning is tried again.
+  if (!outcome && outcome.error().code() == Code::unavailable) return outcome;
   return outcomes.emplace(library.path, std::move(outcome)).first->second;
 }
 

@@ -45,17 +45,18 @@ Result<void> TransferRequest::begin(const Outgoing* notification) {
   if (batches_.empty() && fits) return submit_all(notification);
   std::optional<Outgoing> kept;
   if (notification != nullptr) kept = *notification;
-  auto begun = link_->later(
-      [self = shared_from_this(), this, post = post_ + 1, kept] { begin_later(post, kept); });
+  auto begun = link_->later([self = shared_from_this(), this, post = post_ + 1, kept,
+                             deadline = deadline_] { begin_later(post, kept, deadline); });
   waits_ = begun.has_value();
   ++post_;
   return begun;
 }
 
 /// By the link's thread, unless the request has been cancelled or posted again meanwhile.
-void TransferRequest::begin_later(std::uint64_t post, const std::optional<Outgoing>& notification) {
+void TransferRequest::begin_later(std::uint64_t post, const std::optional<Outgoing>& notification,
+                                  Deadline deadline) {
   if (!is_ready(post, notification)) return;
-  auto begun = notification ? send_first_parts(*notification) : Result<void>();
+  auto begun = notification ? send_first_parts(*notification, deadline) : Result<void>();
   const core::Lock lock(mutex_);
   if (!waits(post)) {
     // The parts went after it was withdrawn.
@@ -83,8 +84,7 @@ bool TransferRequest::is_ready(std::uint64_t post, const std::optional<Outgoing>
 }
 
 /// Those that no transfer carries.
-Result<void> TransferRequest::send_first_parts(const Outgoing& notification) {
-  const auto deadline = Deadline::in(link_->timeout());
+Result<void> TransferRequest::send_first_parts(const Outgoing& notification, Deadline deadline) {
   for (std::size_t i = 0; i + carriers_ < notification.parts(); ++i)
     if (auto sent = link_->send(notification.part(i), deadline); !sent) return sent;
   return {};

@@ -41,10 +41,11 @@ class TransferRequest final : public Request {
         batches_(std::move(batches)) {}
   Result<void> prepare() WEFT_REQUIRES(mutex_);
   Result<void> begin(const Outgoing* notification) WEFT_REQUIRES(mutex_) override;
-  void begin_later(std::uint64_t post, const std::optional<Outgoing>& notification);
+  void begin_later(std::uint64_t post, const std::optional<Outgoing>& notification,
+                   Deadline deadline);
   bool waits(std::uint64_t post) WEFT_REQUIRES(mutex_) { return waits_ && post_ == post; }
   bool is_ready(std::uint64_t post, const std::optional<Outgoing>& notification);
-  Result<void> send_first_parts(const Outgoing& notification);
+  Result<void> send_first_parts(const Outgoing& notification, Deadline deadline);
   Result<void> submit_all(const Outgoing* notification) WEFT_REQUIRES(mutex_);
   Result<bool> advance() WEFT_REQUIRES(mutex_) override;
   void cancel() WEFT_REQUIRES(mutex_) override;

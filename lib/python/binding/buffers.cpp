@@ -58,7 +58,9 @@ bool has_pointers(const char* format) {
   bool in_name = false;
   for (; format != nullptr && *format != '\0'; ++format) {
     if (*format == ':') in_name = !in_name;
-    if (!in_name && std::strchr("OP&X", *format) != nullptr) return true;
+    // Those of ctypes among them: z and Z are strings, but Zf, Zd and Zg complex numbers.
+    const bool complex = *format == 'Z' && format[1] != '\0' && std::strchr("fdg", format[1]);
+    if (!in_name && !complex && std::strchr("OP&XzZ", *format) != nullptr) return true;
   }
   return false;
 }
@@ -167,7 +169,8 @@ bool Buffer::take_array(nb::handle memory) {
 }
 
 void Buffer::check() const {
-  if (anchor_) anchor_->check();
+  const auto held = anchor_;  // Python's code may run, and other threads with it.
+  if (held) held->check();
 }
 
 void Buffer::release() noexcept {

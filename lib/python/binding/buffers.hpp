@@ -18,6 +18,7 @@ class Anchor {
  public:
   /// `name` is for errors.
   Anchor(nanobind::handle object, std::string name);
+  const std::string& name() const noexcept { return name_; }
   /// Raises if the object's memory is not where it was, or is not as large.
   void check() const;
 

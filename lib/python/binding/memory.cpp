@@ -63,8 +63,10 @@ nb::object owner(const PySegment& self) {
   return self.buffer && self.buffer->object().is_valid() ? self.buffer->object() : nb::none();
 }
 
-/// A tensor that lies in it must stay there while the segment is published from or written to.
+/// A tensor that lies in it must stay there while the segment is published from or written to. It
+/// takes the place of one of the same name.
 void watch(PySegment& self, nb::handle tensor, std::string name) {
+  std::erase_if(self.tensors, [&](const Anchor& each) { return each.name() == name; });
   self.tensors.emplace_back(tensor, std::move(name));
 }
 

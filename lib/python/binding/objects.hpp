@@ -52,12 +52,13 @@ struct PySegment {
 
   /// Raises if the bytes are not the object's any more.
   void check() const {
-    if (buffer) buffer->check();
+    if (const auto held = buffer) held->check();
   }
-  /// As well if a tensor has left it.
+  /// As well if a tensor has left it. Of a copy: Python's code may run, and other threads with it.
   void check_tensors() const {
     check();
-    for (const Anchor& tensor : tensors) tensor.check();
+    const std::vector<Anchor> held = tensors;
+    for (const Anchor& tensor : held) tensor.check();
   }
 
   ~PySegment() {

@@ -60,7 +60,8 @@ struct PyGroup {
   }
   /// Raises if a tensor is not where its segment is any more.
   void check() const {
-    for (const nb::object& each : segments) nb::cast<const PySegment&>(each).check_tensors();
+    const auto held = segments;
+    for (const nb::object& each : held) nb::cast<const PySegment&>(each).check_tensors();
   }
   void leave() {
     auto left = std::exchange(group, nullptr);

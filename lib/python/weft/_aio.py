@@ -103,8 +103,8 @@ def _readable(descriptor: int) -> Iterator[asyncio.Future[None]]:
     # Several tasks may wait for the same: add_reader() takes a descriptor once.
     own = os.dup(descriptor)
     future = loop.create_future()
-    loop.add_reader(own, lambda: future.done() or future.set_result(None))
     try:
+        loop.add_reader(own, lambda: future.done() or future.set_result(None))
         yield future
     finally:
         if not loop.is_closed():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 import weakref
 from typing import Any
 
@@ -16,6 +17,10 @@ from ._errors import InvalidArgument
 # What moves a tensor's storage, of torch.UntypedStorage: resize_() is FSDP's, too; the others are
 # called by share_memory_() and by the queues of torch.multiprocessing.
 _MOVERS = ("resize_", "_swap_data_ptr_", "_share_fd_cpu_", "_share_filename_cpu_")
+
+
+# The attributes of storages, by all guards.
+_guarding = threading.RLock()
 
 
 def _refuse_to_move(*_: object, **__: object) -> None:
@@ -42,20 +47,23 @@ class _Guard:
     """Of a storage: torch asks its object for what moves it, and an attribute comes first."""
 
     def __init__(self, storage: Any) -> None:
-        self._storage = storage
         # What is shared already, and a GPU's memory, stay there: they may be shared again.
         self._names = _MOVERS[:2] if storage.is_shared() else _MOVERS
-        attributes = storage.__dict__
-        attributes["_weft_holds"] = attributes.get("_weft_holds", 0) + 1
-        for name in self._names:
-            attributes[name] = _refuse_to_move
+        self._attributes = attributes = storage.__dict__
+        with _guarding:
+            # Another guard of it may end in between, in this thread too.
+            while id(self) not in attributes.get("_weft_guards", ()):
+                attributes.setdefault("_weft_guards", set()).add(id(self))
+            for name in self._names:
+                attributes[name] = _refuse_to_move
 
     def __del__(self) -> None:
-        attributes = self._storage.__dict__
-        attributes["_weft_holds"] -= 1
-        if attributes["_weft_holds"] == 0:
-            for name in ("_weft_holds", *self._names):
-                del attributes[name]
+        with _guarding:
+            guards = self._attributes["_weft_guards"]
+            guards.discard(id(self))
+            if not guards:
+                for name in ("_weft_guards", *self._names):
+                    del self._attributes[name]
 
 
 def _is_of(given: Any, module: str, name: str) -> bool:
