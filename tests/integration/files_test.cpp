@@ -210,7 +210,8 @@ TEST_P(FileOver, PartsOfCheckedBlocksAreRefused) {
     const Pair pieces[] = {piece};
     const auto refused = pair.a.prepare(mine, there, Direction::read, pieces);
     ASSERT_TRUE(fails_with(refused, Code::invalid_argument));
-    EXPECT_THAT(refused.error().message(), HasSubstr("no whole blocks of 65536 bytes"));
+    EXPECT_THAT(refused.error().message(),
+                HasSubstr("not aligned to the file's 65536-byte checked blocks"));
   }
 }
 

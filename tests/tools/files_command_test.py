@@ -92,8 +92,8 @@ class Files(unittest.TestCase):
             for name, content in self.contents.items():
                 for provider in ("shm", "tcp"):
                     result = subprocess.run(
-                        [WEFT, "fetch", "--peer", address, name, "--output", "-", "--providers",
-                         provider], capture_output=True, timeout=PATIENCE, cwd=self.here)
+                        [os.path.abspath(WEFT), "fetch", "--peer", address, name, "--output", "-",
+                         "--providers", provider], capture_output=True, timeout=PATIENCE, cwd=self.here)
                     self.assertEqual((result.returncode, result.stdout), (0, content), name)
             pipe = os.path.join(self.here, "pipe")
             os.mkfifo(pipe)
@@ -136,7 +136,7 @@ class Files(unittest.TestCase):
             self.assertIn(words, complaints)
 
     def test_more_files_than_descriptors(self):
-        for number in range(300):
+        for number in range(600):
             self.write(os.path.join(self.dir, f"{number}"), b"x")
         limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 512))
         with self.serving("--json", preexec_fn=limit) as (process, address):
@@ -146,7 +146,7 @@ class Files(unittest.TestCase):
             process.send_signal(signal.SIGTERM)
             said, complaints = process.communicate(timeout=PATIENCE)
         report = json.JSONDecoder().raw_decode(said)[0]
-        self.assertEqual(report["left_out"], 300 + len(self.contents) - len(listed))
+        self.assertEqual(report["left_out"], 600 + len(self.contents) - len(listed))
         self.assertRegex(complaints, r"files are left out: .* 512 descriptors \(ulimit -n\)")
 
     def test_a_file_that_is_cut_off_meanwhile(self):
