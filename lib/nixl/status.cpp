@@ -33,7 +33,9 @@ abi::Status status_of(Code code) noexcept {
 
 abi::Status refuse(const char* what, const Error& error) {
   static LogLimit& limit = *new LogLimit;  // threads may log while statics go away
-  if (const auto line = limit.line(what, error, Clock::now()))
+  if (core::log_enabled(LogLevel::debug))
+    core::log(LogLevel::error, "NIXL backend: {}: {}", what, error.to_string());
+  else if (const auto line = limit.line(what, error, Clock::now()))
     core::log(LogLevel::error, "NIXL backend: {}", *line);
   return status_of(error.code());
 }

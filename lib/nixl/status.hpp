@@ -16,7 +16,8 @@ namespace weft::nixl {
 
 abi::Status status_of(Code code) noexcept;
 
-/// Writes what failed to the log, within a LogLimit, and returns the status for it.
+/// Writes what failed to the log, within a LogLimit unless debug lines are written, and returns the
+/// status for it.
 abi::Status refuse(const char* what, const Error& error);
 
 /// A peer that is gone fails thousands of requests: of a kind only the first lines of some seconds
