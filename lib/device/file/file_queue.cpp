@@ -57,7 +57,10 @@ FileQueue::FileQueue(const Disk& disk, std::unique_ptr<IoChannel> channel, Of of
 
 FileQueue::~FileQueue() {
   // The kernel may read and write these buffers for as long as the drive is silent.
-  if (state_->under_way > state_->put_off.size()) return leak(std::move(state_));
+  if (state_->under_way > state_->put_off.size()) {
+    leak(std::move(state_));
+    return;
+  }
   for (const Part* part : state_->put_off) leave(*part);
   for (const auto& [number, request] : state_->requests)
     if (request.silent) --disk_.silent();
