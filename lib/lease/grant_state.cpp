@@ -88,7 +88,8 @@ bool GrantState::lose(OwnedLease::Holder holder) {
 bool GrantState::unfenced() const {
   if (lease_.awaited()) return !parts_.unfenced.empty();
   return std::any_of(parts_.unfenced.begin(), parts_.unfenced.end(),
-                     [&](std::uint32_t rail) { return lost_over_.contains(rail); });
+                     [&](std::uint32_t rail)
+                         WEFT_REQUIRES(mutex_) { return lost_over_.contains(rail); });
 }
 
 bool GrantState::binding() const {
