@@ -87,9 +87,9 @@ bool GrantState::lose(OwnedLease::Holder holder) {
 /// What holders have posted that did not confirm may come over a rail that keys don't fence.
 bool GrantState::unfenced() const {
   if (lease_.awaited()) return !parts_.unfenced.empty();
-  return std::any_of(parts_.unfenced.begin(), parts_.unfenced.end(),
-                     [&](std::uint32_t rail)
-                         WEFT_REQUIRES(mutex_) { return lost_over_.contains(rail); });
+  for (const std::uint32_t rail : parts_.unfenced)
+    if (lost_over_.contains(rail)) return true;
+  return false;
 }
 
 bool GrantState::binding() const {
