@@ -11,7 +11,8 @@ void add_options(CLI::App& command, ServeOptions& options) {
             "The files in this folder and those below it are shared, each under its path there. "
             "Links are followed, wherever they lead; files that come later are not seen")
       ->required();
-  files.flag("--writable", options.writable, "Peers may write the files, too, and those that links lead to");
+  files.flag("--writable", options.writable,
+             "Peers may write the files, too, and those that links lead to");
   files.flag("--durable", options.durable,
              "A write is done only once the drive has the bytes for good");
   files.flag("--buffered", options.buffered, "Through the page cache, not by direct I/O");
