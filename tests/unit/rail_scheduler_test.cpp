@@ -677,6 +677,8 @@ TEST_F(RailSchedulerTest, ADeadlineThatPassesForLackOfRoomNamesTheRail) {
   ASSERT_EQ(transfer->state(), State::timed_out);
   EXPECT_NE(transfer->error()->message().find("rail:0 has had no room"), std::string::npos)
       << transfer->error()->message();
+  line.scheduler.pump(start + 4s);  // What it holds comes home.
+  EXPECT_TRUE(transfer->quiescent());
 }
 
 TEST_F(RailSchedulerTest, ARailThatIsSlowButMovesKeepsWhatItHolds) {
