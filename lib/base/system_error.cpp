@@ -14,6 +14,27 @@ Code code_of_system_error(int error) {
 
 }  // namespace
 
+Code code_of_path_error(int number) {
+  switch (number) {
+    case ENOENT:
+    case ENOTDIR:
+      return Code::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return Code::permission_denied;
+    case EISDIR:
+    case EINVAL:
+      return Code::invalid_argument;
+    case ENOMEM:
+      return Code::out_of_memory;
+    case ETIMEDOUT:
+      return Code::timed_out;
+    default:
+      return Code::unavailable;
+  }
+}
+
 std::string error_text(int number) {
   std::string text = std::generic_category().message(number);
   rlimit limit{};

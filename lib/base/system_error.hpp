@@ -10,6 +10,8 @@ namespace weft::core {
 
 /// "Permission denied"; of a limit of the process's, with its value and its name.
 std::string error_text(int number);
+/// Of a call that names a file.
+Code code_of_path_error(int number);
 /// The error of a call that failed, from `errno`.
 Error system_error(std::string_view operation);
 /// What a library has thrown for it.

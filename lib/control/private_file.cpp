@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "base/descriptor.hpp"
+#include "base/system_error.hpp"
 
 namespace weft::core {
 namespace {
@@ -23,7 +23,7 @@ Result<std::string> read_private_file(const std::string& option, const std::stri
   };
   const auto unreadable = [&](int error) {
     return refuse(error == EACCES ? Code::permission_denied : Code::invalid_argument,
-                  "can't be read: " + std::generic_category().message(error));
+                  "can't be read: " + error_text(error));
   };
   // Without O_NONBLOCK a pipe would wait for a writer.
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "base/process.hpp"
 #include "base/random.hpp"
 #include "base/start_thread.hpp"
+#include "base/system_error.hpp"
 #include "config/config_check.hpp"
 #include "config/settings.hpp"
 #include "engine/engine_state.hpp"
@@ -75,7 +77,7 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
 
 Result<void> EngineState::start() {
   if (events.fd() < 0 || peer_table.arrivals_fd() < 0)
-    return fail(Code::unavailable, "no descriptor left for what happens (ulimit -n)");
+    return fail(Code::unavailable, "no descriptor left for what happens: " + error_text(EMFILE));
   if (auto opened = rails.open(rail_hooks(), endpoint_decorator(), self); !opened) return opened;
   grants.open();
   if (config.metrics) ledger = std::make_unique<Ledger>(rails.size());

@@ -2,12 +2,14 @@
 
 #include <poll.h>
 
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <set>
 
 #include "base/callback.hpp"
 #include "base/log.hpp"
+#include "base/system_error.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::core {
@@ -38,7 +40,8 @@ Result<void> Workers::start(const Rails& rails) {
   for (std::size_t i = 0; i < threads; ++i) {
     workers_.push_back(std::make_unique<Worker>(config_.spin));
     if (!workers_.back()->wakes())
-      return fail(Code::unavailable, "no descriptor left to wake a progress thread (ulimit -n)");
+      return fail(Code::unavailable,
+                  "no descriptor left to wake a progress thread: " + error_text(EMFILE));
   }
   for (auto& [kind, same] : kinds) {
     std::stable_sort(same.begin(), same.end(), [&](const Rail* a, const Rail* b) {

@@ -27,6 +27,10 @@ Result<void> check_reachable(const Connection& connection) {
                   one_host ? "container of this machine" : "machine", connection.address));
 }
 
+Error unknown(const std::string& agent) {
+  return Error(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
+}
+
 /// One that is well is used at once; the rest is met behind the call.
 Result<void> begun(const Result<LinkPtr>& meeting) {
   if (!meeting) return fail(meeting.error());
@@ -54,8 +58,8 @@ Result<LinkPtr> Agents::keep(const std::string& agent, Connection connection) {
 Result<LinkPtr> Agents::meet_known(const std::string& agent) {
   const core::Lock lock(mutex_);
   const auto known = agents_.find(agent);
-  if (known != agents_.end()) return meet(agent, known->second);
-  return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
+  if (known == agents_.end()) return fail(unknown(agent));
+  return meet(agent, known->second);
 }
 
 Result<void> Agents::load(const std::string& agent, const std::string& info) {
@@ -79,8 +83,7 @@ Result<LinkPtr> Agents::meet_again(const std::string& agent) {
 Result<void> Agents::disconnect(const std::string& agent) {
   const core::Lock lock(mutex_);
   const auto known = agents_.find(agent);
-  if (known == agents_.end())
-    return fail(Code::not_found, fmt::format("nothing was loaded of an agent '{}'", agent));
+  if (known == agents_.end()) return fail(unknown(agent));
   known->second.link = nullptr;
   return {};
 }

@@ -5,9 +5,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstring>
 #include <limits>
 #include <string_view>
+
+#include "base/system_error.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -76,20 +77,6 @@ FileId id_of(const struct stat& status) {
   return {status.st_dev, status.st_ino};
 }
 
-Code code_of(int number) {
-  switch (number) {
-    case ENOENT:
-    case ENOTDIR:
-      return Code::not_found;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Code::permission_denied;
-    default:
-      return Code::unavailable;
-  }
-}
-
 /// Neither a pipe nor a device that something happens to by being opened.
 Result<core::Descriptor> open_path(const PathForm& form) {
   const auto before = status_of(form.path);
@@ -101,8 +88,9 @@ Result<core::Descriptor> open_path(const PathForm& form) {
   const int opened =
       open(form.path.c_str(), flags | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, readable_by_all);
   if (opened < 0)
-    return fail(code_of(errno), fmt::format("'{}' can't be opened: {} (errno {})", form.path,
-                                            std::strerror(errno), errno));
+    return fail(core::code_of_path_error(errno),
+                fmt::format("'{}' can't be opened: {} (errno {})", form.path,
+                            core::error_text(errno), errno));
   fcntl(opened, F_SETFL, fcntl(opened, F_GETFL) & ~O_NONBLOCK);
   return core::Descriptor(opened);
 }
@@ -128,7 +116,7 @@ Result<core::Descriptor> copy_of(std::uint64_t number) {
   core::Descriptor copy(fcntl(static_cast<int>(number), F_DUPFD_CLOEXEC, 0));
   if (copy.get() >= 0) return copy;
   return fail(Code::unavailable,
-              fmt::format("descriptor {} can't be copied: {}", number, std::strerror(errno)));
+              fmt::format("descriptor {} can't be copied: {}", number, core::error_text(errno)));
 }
 
 /// With an open file. `name`: for people.

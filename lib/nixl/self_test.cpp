@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -21,6 +20,7 @@
 #include "base/log.hpp"
 #include "base/process.hpp"
 #include "base/sync.hpp"
+#include "base/system_error.hpp"
 
 namespace weft::nixl {
 namespace {
@@ -121,7 +121,7 @@ class Child {
   static Result<Child> start(std::vector<std::string> words) {
     std::array<int, 2> pipe{};
     if (pipe2(pipe.data(), O_CLOEXEC) != 0)
-      return fail(Code::unavailable, fmt::format("no pipe: {}", std::strerror(errno)));
+      return fail(Code::unavailable, fmt::format("no pipe: {}", core::error_text(errno)));
     Child child;
     child.output_ = core::Descriptor(pipe[0]);
     const core::Descriptor input(pipe[1]);
@@ -143,7 +143,7 @@ class Child {
     posix_spawn_file_actions_destroy(&streams);
     if (error != 0)
       return fail(Code::unavailable,
-                  fmt::format("{} can't be run: {}", words[0], std::strerror(error)));
+                  fmt::format("{} can't be run: {}", words[0], core::error_text(error)));
     child.process_ = core::open_process(child.pid_);
     return child;
   }

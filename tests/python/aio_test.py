@@ -10,9 +10,9 @@ import os
 import signal
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy
 import pytest
@@ -357,6 +357,21 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
+def leaves_no_descriptor(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In a loop of its own, each time."""
+
+    def one() -> None:
+        loop = asyncio.new_event_loop()
+        loop.run_until_complete(work())
+        loop.close()
+
+    one()
+    before = descriptors()
+    for _ in range(40):
+        one()
+    assert descriptors() < before + 20  # Engines have some that come and go.
+
+
 def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixture) -> None:
     """Also if what they have waited for goes on."""
     expected = engines.b.expect(engines.to_a, 3)
@@ -369,16 +384,7 @@ def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixt
             await asyncio.wait_for(anext(events), 0.01)
         await events.aclose()  # type: ignore[attr-defined]
 
-    def one() -> None:
-        loop = asyncio.new_event_loop()
-        loop.run_until_complete(work())
-        loop.close()
-
-    one()
-    before = descriptors()
-    for _ in range(40):
-        one()
-    assert descriptors() < before + 20  # Engines have some that come and go.
+    leaves_no_descriptor(work)
     assert not caplog.records
 
 
@@ -392,16 +398,7 @@ def test_a_loop_that_is_closed_too_early(engines: Pair) -> None:
         for each in tasks:  # Says nothing about a task that is pending.
             each._log_destroy_pending = False  # type: ignore[attr-defined]
 
-    def one() -> None:
-        loop = asyncio.new_event_loop()
-        loop.run_until_complete(work())
-        loop.close()
-
-    one()
-    before = descriptors()
-    for _ in range(40):
-        one()
-    assert descriptors() < before + 20  # Engines have some that come and go.
+    leaves_no_descriptor(work)
 
 
 def test_events_that_an_iterator_has_not_given_stay(engines: Pair) -> None:

@@ -9,40 +9,16 @@
 #include "device/file/file_room.hpp"
 
 namespace weft::core {
-namespace {
-
-Code code_of(int number) {
-  switch (number) {
-    case ENOENT:
-    case ENOTDIR:
-      return Code::not_found;
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return Code::permission_denied;
-    case EISDIR:
-    case EINVAL:
-      return Code::invalid_argument;
-    case ENOMEM:
-      return Code::out_of_memory;
-    case ETIMEDOUT:
-      return Code::timed_out;
-    default:
-      return Code::unavailable;
-  }
-}
-
-}  // namespace
 
 Error file_error(const std::string& path, int number) {
-  return Error(code_of(number),
+  return Error(code_of_path_error(number),
                fmt::format("'{}': {} (errno {})", path, error_text(number), number));
 }
 
 Error file_io_error(const std::string& path, int number, bool write) {
-  return Error(code_of(number), fmt::format("{} file '{}' failed: {} (errno {})",
-                                            write ? "writing to" : "reading from", path,
-                                            error_text(number), number));
+  return Error(code_of_path_error(number), fmt::format("{} file '{}' failed: {} (errno {})",
+                                                       write ? "writing to" : "reading from", path,
+                                                       error_text(number), number));
 }
 
 Error file_cut_off(const std::string& path, int fd, std::uint64_t at) {
