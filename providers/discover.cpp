@@ -4,10 +4,10 @@
 #include <functional>
 #include <span>
 
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
+#include "providers/libfabric/spec.hpp"
 #include "providers/provider.hpp"
 #include "providers/shm/shm.hpp"
-#include "providers/spec.hpp"
 
 namespace weft::providers {
 namespace {

@@ -13,7 +13,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "base/host_process.hpp"
+#include "base/process.hpp"
 #include "providers/extent.hpp"
 
 namespace weft::providers {

@@ -9,7 +9,7 @@
 #include <weft/error.hpp>
 
 #include "providers/endpoint.hpp"
-#include "providers/selection.hpp"
+#include "providers/select/selection.hpp"
 
 namespace weft::providers {
 

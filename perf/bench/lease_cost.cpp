@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench.hpp"
-#include "engine/hooks.hpp"
+#include "rail/hooks.hpp"
 #include "report/spread.hpp"
 #include "shared/engine_loop.hpp"
 #include "shared/options.hpp"

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "base/thread_number.hpp"
+#include "base/thread.hpp"
 #include "providers/shm/neighbour.hpp"
 #include "providers/shm/region.hpp"
 

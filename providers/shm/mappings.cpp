@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "base/log.hpp"
-#include "base/start_thread.hpp"
 #include "base/sync.hpp"
+#include "base/thread.hpp"
 #include "providers/endpoint.hpp"
 
 namespace weft::providers::shm {

@@ -13,7 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 
-#include "base/host_process.hpp"
+#include "base/process.hpp"
 #include "base/sync.hpp"
 #include "providers/shm/region.hpp"
 

@@ -11,7 +11,7 @@
 #include <weft/error.hpp>
 #include <weft/memory.hpp>
 
-#include "base/host_process.hpp"
+#include "base/process.hpp"
 #include "providers/endpoint.hpp"
 #include "providers/shm/mappings.hpp"
 #include "providers/shm/region.hpp"

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <thread>
 
-#include "base/relax.hpp"
+#include "base/pace.hpp"
 
 namespace weft::providers::shm {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 #include <weft/testkit.hpp>
 
-#include "engine/hooks.hpp"
 #include "pattern.hpp"
+#include "rail/hooks.hpp"
 #include "speech.hpp"
 
 namespace weft::chaos {

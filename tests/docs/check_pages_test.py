@@ -59,9 +59,9 @@ class Paths(unittest.TestCase):
         return [words for _, words in check_pages.check_paths(check_pages.ROOT, text)]
 
     def test_what_is_not_there_is_found(self):
-        self.assertEqual(self.found("a `tests/docs` b `perf/gone` and `lib/engine/gone.cpp`"),
+        self.assertEqual(self.found("a `tests/docs` b `perf/gone` and `lib/core/engine/gone.cpp`"),
                          ["perf/gone: there is no such file",
-                          "lib/engine/gone.cpp: there is no such file"])
+                          "lib/core/engine/gone.cpp: there is no such file"])
 
     def test_several_files_and_other_words_are_not(self):
         self.assertEqual(self.found("`tests/docs/check_pages` `tests/unit/*.cpp` `a/b` lib/gone"), [])

@@ -12,7 +12,8 @@ namespace {
 
 constexpr Pair thousand[] = {{0, 0, 1000}};
 
-/// Whether libfabric's shm can't do it between two engines of one process (providers/fi_shm.cpp).
+/// Whether libfabric's shm can't do it between two engines of one process
+/// (providers/libfabric/fi_shm.cpp).
 bool crashes_within_a_process() {
   const Engine engine = must(Engine::open(config_for("fi_shm")));
   unsigned major = 0, minor = 0;

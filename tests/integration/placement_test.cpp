@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "base/cpu_pressure.hpp"
+#include "base/pace.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
 #include "one_core.hpp"

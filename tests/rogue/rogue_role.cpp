@@ -7,7 +7,7 @@
 
 #include "engines.hpp"
 #include "process.hpp"
-#include "providers/environment.hpp"
+#include "providers/libfabric/environment.hpp"
 #include "shared_memory.hpp"
 #include "shm_stranger.hpp"
 #include "stranger.hpp"

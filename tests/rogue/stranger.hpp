@@ -13,7 +13,7 @@
 #include <span>
 #include <string>
 
-#include "providers/fabric.hpp"
+#include "providers/libfabric/fabric.hpp"
 #include "rogue.hpp"
 
 namespace weft::test {

@@ -12,8 +12,8 @@
 #include <vector>
 #include <weft/weft.hpp>
 
-#include "engine/hooks.hpp"
 #include "pattern.hpp"
+#include "rail/hooks.hpp"
 
 namespace weft::test {
 

@@ -6,8 +6,8 @@
 #include <span>
 #include <utility>
 
-#include "engine/hooks.hpp"
 #include "providers/endpoint.hpp"
+#include "rail/hooks.hpp"
 #include "transport/transport.hpp"
 
 namespace weft::test {

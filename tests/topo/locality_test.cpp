@@ -1,4 +1,4 @@
-#include "engine/locality.hpp"
+#include "rail/locality.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

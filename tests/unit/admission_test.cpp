@@ -1,4 +1,4 @@
-#include "engine/admission.hpp"
+#include "services/admission.hpp"
 
 #include <gtest/gtest.h>
 

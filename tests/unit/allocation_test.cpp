@@ -1,5 +1,5 @@
 // The pages behind segments.
-#include "base/allocation.hpp"
+#include "device/allocation.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,10 +1,9 @@
 // Who gets the core between two looks.
-#include "base/backoff.hpp"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
 
+#include "base/pace.hpp"
 #include "one_core.hpp"
 
 namespace weft::core::test {

@@ -26,12 +26,12 @@
 #include "base/xxh3.hpp"
 #include "device/file/file_page.hpp"
 #include "device/file/io_channel.hpp"
-#include "engine/file_copies.hpp"
 #include "file_segments.hpp"
 #include "files.hpp"
 #include "folder.hpp"
 #include "pattern.hpp"
 #include "refused_calls.hpp"
+#include "services/file_copies.hpp"
 #include "warnings.hpp"
 
 namespace weft::core::test::block_sums_tests {

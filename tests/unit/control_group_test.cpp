@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "engine/room.hpp"
+#include "services/room.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::topo {

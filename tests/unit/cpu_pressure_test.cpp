@@ -1,7 +1,7 @@
 // For how long a thread takes its core for one that others compute on.
-#include "base/cpu_pressure.hpp"
-
 #include <gtest/gtest.h>
+
+#include "base/pace.hpp"
 
 namespace weft::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "engine/dated_waits.hpp"
+#include "services/dated_waits.hpp"
 
 #include <gtest/gtest.h>
 

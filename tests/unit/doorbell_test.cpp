@@ -1,4 +1,4 @@
-#include "providers/doorbell.hpp"
+#include "providers/libfabric/doorbell.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

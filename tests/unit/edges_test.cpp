@@ -1,5 +1,5 @@
 // Sleeping on descriptors that stay readable.
-#include "providers/edges.hpp"
+#include "providers/libfabric/edges.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "providers/inner_epoll.hpp"
+#include "providers/libfabric/inner_epoll.hpp"
 
 namespace weft::providers {
 namespace {

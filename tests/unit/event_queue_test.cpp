@@ -1,5 +1,5 @@
 // Events in order, and a descriptor that says whether there are any.
-#include "engine/event_queue.hpp"
+#include "services/event_queue.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>

@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "base/use_eras.hpp"
+#include "base/use_count.hpp"
 #include "lease/key_replacements.hpp"
 #include "memory/cover.hpp"
 #include "memory/shared_keys.hpp"

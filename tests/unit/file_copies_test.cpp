@@ -1,5 +1,5 @@
 // Copies between files and memory by real channels, and what goes wrong with files.
-#include "engine/file_copies.hpp"
+#include "services/file_copies.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -1,9 +1,9 @@
 // Forks are noticed in the child and only there.
-#include "base/fork_guard.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/process.hpp"
 
 namespace weft::core {
 namespace {

@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "hmem_fabric.hpp"
-#include "providers/spec.hpp"
+#include "providers/libfabric/spec.hpp"
 
 namespace weft::providers {
 namespace {

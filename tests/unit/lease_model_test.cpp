@@ -1,7 +1,7 @@
 // Every order in which an owner and a holder of a lease, the messages between them, the NICs and
 // the holder's GPU can act, with the code that ships between NICs and GPUs that move nothing before
 // they are told to and a control connection that delivers nothing before it is told to. See
-// lib/lease/README.md for what must hold.
+// lib/core/lease/README.md for what must hold.
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>

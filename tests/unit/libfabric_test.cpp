@@ -1,5 +1,5 @@
 // Which libfabric a process takes: of those that are named, loaded, or in a folder, each a fake.
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
 
 #include <dlfcn.h>
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-#include "providers/operation_names.hpp"
+#include "providers/libfabric/operation_names.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 
 #include "path/copies.hpp"
 #include "path/describe.hpp"
-#include "providers/capability_record.hpp"
+#include "providers/libfabric/capability_record.hpp"
 #include "providers/shm/shm.hpp"
 
 namespace weft::core {

@@ -1,7 +1,7 @@
 // Which looks at the network served somebody, by the time they took.
-#include "base/poll_cost.hpp"
-
 #include <gtest/gtest.h>
+
+#include "base/pace.hpp"
 
 namespace weft::core {
 namespace {

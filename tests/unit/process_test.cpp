@@ -16,8 +16,8 @@
 #include <weft/process.hpp>
 
 #include "device/file/io_channel.hpp"
-#include "providers/environment.hpp"
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/environment.hpp"
+#include "providers/libfabric/libfabric.hpp"
 #include "refused_calls.hpp"
 
 namespace weft {

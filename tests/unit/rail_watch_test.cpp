@@ -1,4 +1,4 @@
-#include "engine/rail_watch.hpp"
+#include "rail/rail_watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
 // What libfabric is asked for when memory of each kind is registered.
-#include "providers/registration_request.hpp"
+#include "providers/libfabric/registration_request.hpp"
 
 #include <gtest/gtest.h>
 
 #include <array>
 
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
 
 namespace weft::providers {
 namespace {

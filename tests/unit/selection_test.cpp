@@ -1,5 +1,5 @@
 // Which NICs are taken, for machines of all kinds, without any of them.
-#include "providers/selection.hpp"
+#include "providers/select/selection.hpp"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/allocation.hpp"
+#include "device/allocation.hpp"
 #include "providers/shm/neighbour.hpp"
 #include "shm_pair.hpp"
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/relax.hpp"
+#include "base/pace.hpp"
 #include "pattern.hpp"
 #include "providers/shm/shared_copy.hpp"
 

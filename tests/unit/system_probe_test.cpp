@@ -1,5 +1,5 @@
 // Why there is no NIC: told from what a machine, or a container, shows of its hardware.
-#include "providers/system_probe.hpp"
+#include "providers/libfabric/system_probe.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "providers/under_way.hpp"
+#include "providers/libfabric/under_way.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "providers/endpoint_gate.hpp"
+#include "providers/libfabric/endpoint_gate.hpp"
 
 namespace weft::providers {
 namespace {

@@ -1,6 +1,6 @@
 // Every order in which the leader and two subscribers of a round can act, messages can arrive,
 // links can break and ranks can die, with the code that ships; and many orders of three.
-// lib/weights/README.md says what must hold.
+// lib/apps/weights/README.md says what must hold.
 #include <gtest/gtest.h>
 
 #include <array>

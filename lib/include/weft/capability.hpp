@@ -62,7 +62,7 @@ struct Carriage {
 };
 
 /// A provider's tuned values, as measured for its rails. Data only: the core decides in one place
-/// which of them counts (lib/transfer/placement.hpp).
+/// which of them counts (lib/core/transfer/placement.hpp).
 struct Tuning {
   std::uint64_t chunk = 0;        ///< Most bytes in one read or write.
   std::uint64_t chunk_alone = 0;  ///< The same where the NIC has no other rail; 0: no other.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/spin.hpp"
+#include "base/pace.hpp"
 
 namespace weft::perf {
 namespace {

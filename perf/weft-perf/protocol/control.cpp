@@ -6,7 +6,7 @@
 
 #include "common/local_address.hpp"
 #include "common/placed_segment.hpp"
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
 #include "workload/file_memory.hpp"
 
 namespace weft::perf {

@@ -15,7 +15,7 @@
 #include <weft/version.hpp>
 
 #include "common/printable.hpp"
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
 
 namespace weft::perf {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 
-#include "providers/libfabric.hpp"
+#include "providers/libfabric/libfabric.hpp"
 #include "raw/config.hpp"
 
 namespace weft::perf {

@@ -28,7 +28,7 @@ std::size_t depth() {
   return static_cast<std::size_t>(std::atoi(std::getenv("WEFT_TEST_SEND_QUEUE")));
 }
 
-// lib/transfer/placement.cpp: an eighth of the queue for each peer, and half of it for all.
+// lib/core/transfer/placement.cpp: an eighth of the queue for each peer, and half of it for all.
 TEST(Credits, FollowTheSendQueue) {
   constexpr std::uint64_t piece = 64, pieces = 4096;
   auto device = efa_sim::EfaControl::of_environment();

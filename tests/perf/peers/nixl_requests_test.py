@@ -180,7 +180,7 @@ class Engines(unittest.TestCase):
             self.assertEqual(engine.environment(scratch), {"NIXL_PLUGIN_DIR": scratch})
             self.assertEqual(os.listdir(scratch), ["libplugin_WEFT.so"])
             self.assertTrue(os.path.samefile(os.path.join(scratch, "libplugin_WEFT.so"),
-                                             os.path.join(build, "lib/nixl/libplugin_WEFT.so")))
+                                             os.path.join(build, "lib/faces/nixl/libplugin_WEFT.so")))
         self.assertEqual(engine.words, ["WEFT", "providers=shm"])
         self.assertNotIn("NIXL_PLUGIN_DIR", NixlUcx("shm").environment(""))
 

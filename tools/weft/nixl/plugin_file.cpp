@@ -18,7 +18,7 @@ fs::path installed(const fs::path& commands) {
 }
 
 fs::path built(const fs::path& commands) {
-  return (commands / "../lib/nixl" / file_name).lexically_normal();
+  return (commands / "../lib/faces/nixl" / file_name).lexically_normal();
 }
 
 }  // namespace

@@ -1,0 +1,148 @@
+// A progress thread, or its stand-in under manual progress: owns rails, and watches deadlines.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+#include <weft/deadline.hpp>
+
+#include "base/sync.hpp"
+#include "rail/rail.hpp"
+#include "transfer/transfer_state.hpp"
+
+namespace weft::core {
+
+class Worker {
+ public:
+  explicit Worker(Nanoseconds spin);
+  ~Worker();
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  /// Before start().
+  void own(Rail& rail);
+  const std::vector<Rail*>& rails() const noexcept { return rails_; }
+  /// Where its thread is best.
+  struct Place {
+    int numa_node = -1;  // on cores near it; -1: anywhere
+    // And there on this one, counted on beyond the last, unless others compute on it. Where both
+    // ends of a stream take turns on one core, the bytes under way stay in that core's cache.
+    std::optional<unsigned> core;
+  };
+  /// Starts the thread. Without it a caller makes the steps.
+  Result<void> start(Place place);
+  /// Ends the thread after its current step.
+  void stop();
+
+  // From any thread.
+  /// Offers a transfer to a rail of this worker's.
+  void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
+  /// As offer(), by the thread that may call step(): what there is room for goes out at once.
+  /// False: something waits for the next step, and goes before it.
+  bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  /// Keeps a transfer until the event that it waits for has happened, then begins it.
+  void park(std::shared_ptr<TransferState> transfer);
+  /// Watches a transfer: its deadline, and the end of its peer. Before a thread may carry it, since
+  /// that one may be stuck in a call to the provider.
+  void watch(const std::shared_ptr<TransferState>& transfer);
+  /// Ends those whose deadline has passed. The worker does so itself; upkeep does it as well, since
+  /// the worker may be stuck in a call to the provider.
+  void end_overdue(Clock::time_point now);
+  /// Ends those with a peer that went down.
+  void end_those_of(const PeerState& peer, const Error& why);
+  /// Ends those under a grant whose owner has ended it, but for those that are done with it.
+  void end_those_under(const RemoteState& remote, const Error& why);
+  /// Ends all, because the engine closes.
+  void end_all(const Error& error);
+  void attend(Rail& rail, std::shared_ptr<PeerState> peer);
+  /// Runs `task` between two steps.
+  void post(std::function<void()> task);
+  /// As post(), and waits for it. False if it was not run by the deadline; then it never is.
+  bool run(std::function<void()> task, Deadline deadline);
+  /// False: there was no descriptor left to wake it with.
+  bool wakes() const noexcept { return wake_fd_ >= 0; }
+  /// Counts the steps; a worker that sleeps wakes for post().
+  std::uint64_t ticks() const noexcept { return ticks_.load(std::memory_order_relaxed); }
+
+  /// One round of everything: for the thread, and for manual progress by one caller at a time.
+  std::size_t step(Clock::time_point now);
+  /// Whether something is under way or waits to be. With step().
+  bool has_work() const noexcept;
+  /// Adds what tells of its rails' work, where they have descriptors. False: some may have come
+  /// already. With step(), by the thread that sleeps next.
+  bool may_sleep(std::vector<pollfd>& waited);
+  /// Tells the rails of a peer that went down. On the owning thread.
+  void peer_died(const std::shared_ptr<PeerState>& peer);
+  /// Does what was posted but not done. After stop(), by the thread that stopped it.
+  std::size_t empty_inbox();
+
+ private:
+  struct Inbox {
+    std::vector<std::pair<Rail*, std::shared_ptr<TransferState>>> offers;
+    std::vector<std::pair<Rail*, std::shared_ptr<PeerState>>> attentions;
+    std::vector<std::function<void()>> tasks;
+    void clear() {
+      offers.clear();
+      attentions.clear();
+      tasks.clear();
+    }
+  };
+
+  static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
+
+  template <typename Put>
+  void put(Put&& put);
+  void wake();
+  void loop(Place place);
+  std::size_t progress(Rail& rail, Clock::time_point now);
+  std::size_t look_at_parked();
+  void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
+  std::vector<std::shared_ptr<TransferState>> watched() const;
+  void sweep();
+  std::shared_ptr<TransferState> take_overdue(Clock::rep now);
+  bool sleep(Clock::time_point idle_since);
+  bool prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited, Nanoseconds& time);
+  Nanoseconds longest_sleep(Clock::time_point idle_since) const;
+
+  void note_next_deadline() WEFT_REQUIRES(watched_mutex_);
+
+  // Groups of what changes together, each with cache lines of its own: what the owning thread
+  // notes in every round must not take from others what they read.
+  const Nanoseconds spin_;
+  std::vector<Rail*> rails_;
+  std::thread thread_;
+  std::atomic<bool> stopping_{false};
+  std::atomic<bool> asleep_{false};
+  int wake_fd_ = -1;
+  std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
+
+  alignas(cache_line) Mutex inbox_mutex_;
+  Inbox inbox_ WEFT_GUARDED_BY(inbox_mutex_);
+  std::atomic<bool> inbox_filled_{false};
+
+  alignas(cache_line) mutable Mutex watched_mutex_;
+  struct Watched {
+    Clock::rep deadline = 0;
+    std::weak_ptr<TransferState> transfer;  // they keep themselves alive until they end
+    static bool later(const Watched& a, const Watched& b) { return a.deadline > b.deadline; }
+  };
+  // A heap, the earliest deadline first.
+  std::vector<Watched> watched_ WEFT_GUARDED_BY(watched_mutex_);
+  std::size_t sweep_at_ WEFT_GUARDED_BY(watched_mutex_) = 64;
+
+  // Of the thread that makes a step.
+  alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  bool cold_ = false;                                        // it has just slept
+  Inbox taken_;
+  std::vector<std::shared_ptr<TransferState>> parked_;
+  Clock::time_point look_again_at_{};
+};
+
+}  // namespace weft::core
