@@ -20,8 +20,10 @@ using nixl::abi::MemoryType;
 using nixl::abi::Operation;
 
 constexpr std::size_t kib = 1024, bytes = 64 * kib;
+// Of a transfer with a peer that hangs. A call that waited for the peer would take as long.
+constexpr auto timeout = 3s;
 // For a call that waits for nobody, on a busy machine.
-constexpr auto at_once = 500ms;
+constexpr auto at_once = timeout * 3 / 4;
 
 std::string hex(const std::string& text) {
   return to_hex(std::as_bytes(std::span(text)));
@@ -144,12 +146,12 @@ class HungPeer : public testing::TestWithParam<const char*> {
     const auto write = memory.move(Operation::write, here);
     ASSERT_GE(write->post("a word"), Status::success);
     EXPECT_EQ(write->wait(), Status::success);
-    EXPECT_LT(Clock::now() - begun, 2s);
+    EXPECT_LT(Clock::now() - begun, at_once);
   }
 
   Child child{"nixl_agent", {"b", GetParam()}}, healthy{"nixl_agent", {"c", GetParam()}};
   Introduction told, other;
-  Agent a{"a", GetParam(), {{"timeout_ms", "1500"}, {"death_after", "4s"}}};
+  Agent a{"a", GetParam(), {{"timeout_ms", "3000"}, {"death_after", "4s"}}};
   Buffer &here = a.add(bytes, 3), &more = a.add(bytes, 4);
 };
 INSTANTIATE_TEST_SUITE_P(Providers, HungPeer, testing::Values("tcp", "shm"),
@@ -184,7 +186,7 @@ TEST_P(HungPeer, NoCallWaitsForOneThatWasMet) {
   others_go_on();
 
   EXPECT_LT(read->wait(), Status::success);
-  EXPECT_LT(Clock::now() - posted, 1500ms + 1s);
+  EXPECT_LT(Clock::now() - posted, 2 * timeout);
   EXPECT_TRUE(quick("releaseReqH", [&] { return read->release(); }));
   EXPECT_EQ(quick("disconnect", [&] { return a.backend().disconnect("b"); }), Status::success);
 }
@@ -255,7 +257,7 @@ TEST_P(HungPeer, DeregistrationWaitsWithinItsBound) {
   std::thread others([&] { others_go_on(); });
   const auto begun = Clock::now();
   const Status status = a.deregister(more);
-  EXPECT_LT(Clock::now() - begun, 10s + 1s);
+  EXPECT_LT(Clock::now() - begun, 10s + 5s);
   others.join();
   EXPECT_EQ(status, Status::success);
 }

@@ -7,9 +7,19 @@
 #include <optional>
 #include <weft/engine.hpp>
 
-#include "rail/rail.hpp"
+#include "wire/notice.hpp"
+
+namespace weft::providers {
+class Endpoint;
+}
 
 namespace weft::core {
+
+class Transport;
+
+/// Wraps a transport of a rail, to inject faults. The wrapper has the transport's
+/// properties, and does not outlive it.
+using TransportDecorator = std::function<std::unique_ptr<Transport>(Transport&)>;
 
 struct EngineHooks {
   /// Wraps every transport of every rail.

@@ -12,6 +12,7 @@
 #include "base/sync.hpp"
 #include "message/messenger.hpp"
 #include "providers/endpoint.hpp"
+#include "rail/hooks.hpp"
 #include "rail/rail_scheduler.hpp"
 #include "transfer/placement.hpp"
 #include "transport/bounce.hpp"

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -99,9 +98,5 @@ class Transport {
   const Properties properties_{};
   ChunkSink* sink_ = nullptr;
 };
-
-/// Wraps a transport of a rail, to inject faults. The wrapper has the transport's
-/// properties, and does not outlive it.
-using TransportDecorator = std::function<std::unique_ptr<Transport>(Transport&)>;
 
 }  // namespace weft::core

@@ -5,7 +5,7 @@ import pytest
 from moves import LIMIT, MIB, TARGET, done
 from parties import frozen, introduce
 
-AT_ONCE = 0.1  # Seconds.
+AT_ONCE = 1.5  # Seconds: less than a call that waits would take, on a busy machine.
 PIECE = [0, 0, MIB]
 HASTY = {"timeout_ms": "2000"}
 
@@ -29,7 +29,7 @@ def test_loaded_while_it_is_stopped(parties, weft, slack, known):
         well = initiator.make(operation="READ", peer="healthy", mine=[PIECE], theirs=[PIECE])
         moved = initiator.move(handles=[well], limit=LIMIT)
         done(moved)
-        assert moved["seconds"] < 1
+        assert moved["seconds"] < AT_ONCE
         ended = initiator.wait(handles=[hung], limit=LIMIT)
         assert ended["outcomes"] == ["nixlBackendError"]
         assert ended["seconds"] < 2 + slack
