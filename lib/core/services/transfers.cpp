@@ -146,7 +146,7 @@ Result<void> Transfers::admit(const TransferOptions& options) {
 
 /// What has happened already need not be waited for.
 Result<void> Transfers::look_at_event(TransferOptions& options) const {
-  const auto happened = cuda_event_happened(options.after_gpu_event);
+  const auto happened = event_happened(options.after_gpu_event);
   if (!happened) return fail(happened.error());
   if (*happened) options.after_gpu_event = nullptr;
   return {};
