@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/thread.hpp"
+#include "control/plane.hpp"
 #include "device/event.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
