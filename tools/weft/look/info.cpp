@@ -35,10 +35,6 @@ const char* proof_name(CompletionProof proof) {
   return proof == CompletionProof::visible ? "visible" : "received";
 }
 
-const char* progress_name(ProgressMode mode) {
-  return mode == ProgressMode::automatic ? "automatic" : "manual";
-}
-
 const char* source_name(Setting::Source source) {
   switch (source) {
     case Setting::Source::standard:
@@ -89,28 +85,20 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"local_registration", record.local_registration},
           {"pins_memory", record.pins_memory},
           {"registration_pages", record.registration_pages},
-          {"registrations", record.registrations},
           {"keys_enforced", record.keys_enforced},
           {"fence", fence_name(record.fence)},
           {"max_message", record.max_message},
           {"max_send", record.max_send},
           {"window", record.window},
           {"receive_queue", record.receive_queue},
-          {"iov_limit", record.iov_limit},
           {"rma_pieces", record.rma_pieces},
           {"shared_doorbell", record.shared_doorbell},
-          {"inject", record.inject},
-          {"completion_data", record.completion_data},
           {"write", origin_name(record.write)},
           {"read", origin_name(record.read)},
           {"proof", proof_name(record.proof)},
-          {"ordered_messages", record.ordered_messages},
           {"path_failures", record.path_failures},
-          {"wait_descriptor", record.wait_descriptor},
-          {"progress", progress_name(record.progress)},
           {"device_memory", record.device_memory},
           {"dmabuf", record.dmabuf},
-          {"cancels", record.cancels},
           {"gbps", record.gbps},
           {"maps_memory", record.maps_memory},
           {"device_memory_problem", record.device_memory_problem},
