@@ -26,6 +26,10 @@ enum class FenceScope : std::uint8_t { grant, segment, rail };
 /// Whether an operation is native, or the provider builds it out of messages.
 enum class Origin : std::uint8_t { native, emulated };
 
+WEFT_API std::string_view to_string(CompletionProof proof) noexcept;
+WEFT_API std::string_view to_string(FenceScope scope) noexcept;
+WEFT_API std::string_view to_string(Origin origin) noexcept;
+
 /// What moves bytes from one place to the next.
 enum class Mover : std::uint8_t {
   nic,          ///< A NIC, by DMA.
@@ -36,6 +40,7 @@ enum class Mover : std::uint8_t {
 };
 
 WEFT_API std::string_view to_string(Mover mover) noexcept;
+WEFT_API std::string_view in_words(Mover mover) noexcept;  ///< "the NIC", in a sentence.
 
 /// The copies that a provider makes for one kind of operation. Without copies, NICs read and write
 /// the memory themselves. Bytes that are copied on both sides stop in `between`; so do bytes that
