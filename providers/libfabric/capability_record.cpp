@@ -21,15 +21,9 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.virtual_addresses = (domain.mr_mode & FI_MR_VIRT_ADDR) != 0;
   record.local_registration = (domain.mr_mode & FI_MR_LOCAL) != 0;
   record.pins_memory = (domain.mr_mode & FI_MR_ALLOCATED) != 0;
-  record.registrations = domain.mr_cnt;
   record.max_message = record.max_send = info.ep_attr->max_msg_size;
   record.window = info.tx_attr->size;
   record.receive_queue = info.rx_attr->size;
-  record.iov_limit = info.tx_attr->iov_limit;
-  record.inject = info.tx_attr->inject_size;
-  record.completion_data = domain.cq_data_size;
-  record.progress =
-      domain.data_progress == FI_PROGRESS_AUTO ? ProgressMode::automatic : ProgressMode::manual;
   record.gbps = link_gbps(info);
   record.device_memory = (info.caps & FI_HMEM) != 0;
   record.dmabuf = record.device_memory && takes_dmabufs();

@@ -72,9 +72,6 @@ void efa_quirks(const fi_info& info, Capability& record) {
   record.registration_pages = std::uint64_t{1} << 20;
   // The device takes FI_DELIVERY_COMPLETE and ignores it.
   record.proof = CompletionProof::received;
-  record.ordered_messages = false;
-  // 4 bytes travel with a write, whatever the attribute says (libfabric 1.17: 8).
-  record.completion_data = std::min<std::size_t>(record.completion_data, 4);
   // The NICs read and write memory; messages come into receive buffers of "efa", which copies them
   // out (1.17, prov/efa/src/rxr/rxr_pkt_type_base.c: rxr_pkt_copy_data_to_op_entry), and with
   // "efa-direct" into the engine's.

@@ -368,7 +368,6 @@ Result<void> FabricEndpoint::open(const Spec& spec, const Way& way, const fi_inf
         fmt::format("libfabric {} offers no access to device memory by it (FI_HMEM)",
                     libfabric().version_text());
   return open_handles().and_then([&] { return check_keys(); }).map([&] {
-    record_.wait_descriptor = wait_fd() >= 0;
     if (spec.examine != nullptr) spec.examine(*handles_.endpoint, record_);
     completion_flags_ = completion_flags(record_.proof);
     if (spec.shared_in_process) shared_ = std::make_unique<SharedEndpoint>(as_text(address_));

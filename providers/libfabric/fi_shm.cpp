@@ -51,7 +51,6 @@ void fi_shm_quirks(const fi_info&, Capability& record) {
   // A copy by a key does not notice that the key is being closed.
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
-  record.ordered_messages = true;
   record.write_carriage = record.message_carriage = fetched;
   record.read_carriage = reads_through_the_region() ? through_the_region : fetched;
   record.read_carriage.bounced_below = 0;

@@ -56,7 +56,6 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   // A write that it has begun to receive goes on into memory whose key was closed meanwhile.
   record.fence = FenceScope::rail;
   record.proof = CompletionProof::visible;
-  record.ordered_messages = true;
   // xnet allocates receives as they come, whatever the attribute says (prov/net and prov/tcp,
   // xnet_srx.c: xnet_srx_recv); ofi_rxm does not.
   if (info.fabric_attr->prov_name != by_rxm) record.receive_queue = 0;

@@ -27,7 +27,6 @@ void verbs_quirks(const fi_info&, Capability& record) {
   // The other NIC has acknowledged the bytes. It writes a message that came behind them on the same
   // connection after them.
   record.proof = CompletionProof::received;
-  record.ordered_messages = true;
   // The NICs read and write the memory itself; but messages up to the size of ofi_rxm's buffers go
   // through these on both sides (prov/rxm/src/rxm_msg.c: rxm_send_eager; rxm.h: rxm_buffer_size).
   record.message_carriage.bounced_below = 16 * 1024 + 1;

@@ -41,9 +41,6 @@ Capability capability() {
   record.max_send = record.max_message;
   record.window = 1024;
   record.proof = CompletionProof::visible;
-  record.ordered_messages = true;
-  record.wait_descriptor = true;
-  record.progress = ProgressMode::manual;
   // One copy by the initiator (Neighbour::copy): its own, where the memory lies behind a memfd that
   // it can map, else within its system call. Messages are copied into the
   // ring and out of it.

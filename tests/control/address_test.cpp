@@ -78,9 +78,6 @@ TEST(Listen, Failures) {
 }
 
 TEST(Listen, BadSettings) {
-  ControlConfig config = quick();
-  config.death_after = config.heartbeat;
-  expect_no_start(config, Code::invalid_argument, "death_after must be twice the heartbeat");
   expect_no_start(quick(), Code::invalid_argument, "1 to 255 bytes", introduce(""));
   expect_no_start(quick(), Code::invalid_argument, "1 to 255 bytes", introduce("a\nb"));
   expect_no_start(quick(), Code::invalid_argument, "1 to 255 bytes",

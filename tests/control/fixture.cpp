@@ -141,7 +141,7 @@ Engine::Engine(Introduction self, ControlConfig config, ControlTuning tuning) {
     troubles_.push_back(error);
     changed_.notify_all();
   };
-  auto started = start_control(config, std::move(self), *recorder, tuning);
+  auto started = ControlPlane::start(config, std::move(self), *recorder, tuning);
   EXPECT_TRUE(started) << started.error().message();
   if (started) plane = std::move(*started);
 }

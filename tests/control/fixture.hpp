@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/control.hpp"
+#include "control/plane.hpp"
 #include "control/preamble.hpp"
 #include "control/tuning.hpp"
 #include "wire/control_codec.hpp"
@@ -87,7 +87,7 @@ struct Engine {
   std::vector<LinkEnd> refusals() const;
 
   std::unique_ptr<Recorder> recorder = std::make_unique<Recorder>();
-  std::unique_ptr<ControlPlane> plane;
+  std::shared_ptr<ControlPlane> plane;
 
  private:
   mutable std::mutex mutex_;

@@ -10,7 +10,7 @@
 
 #include "control/attempt.hpp"
 #include "control/connection.hpp"
-#include "control/core.hpp"
+#include "control/plane.hpp"
 #include "guards.hpp"
 #include "target.hpp"
 
@@ -40,9 +40,9 @@ class Engines {
     for (std::uint8_t guard = 0; guard < fuzz::guards; ++guard) open(guards_.of(guard));
   }
   ~Engines() {
-    for (const auto& core : cores_) (void)core->stop(Deadline::in(patience));
+    for (const auto& plane : planes_) (void)plane->stop(Deadline::in(patience));
   }
-  Core& of(std::uint8_t guard) { return *cores_[guard % fuzz::guards]; }
+  ControlPlane& of(std::uint8_t guard) { return *planes_[guard % fuzz::guards]; }
 
  private:
   void open(CredentialFiles credentials) {
@@ -54,24 +54,25 @@ class Engines {
     Introduction self;
     self.name = "m";  // may be the greater one or the smaller
     self.incarnation = 1;
-    cores_.push_back(std::make_shared<Core>(config, ControlTuning{}, self, handler_));
-    fuzz::require(cores_.back()->open().has_value(), "no control plane can be opened");
+    auto started = ControlPlane::start(config, self, handler_);
+    fuzz::require(started.has_value(), "no control plane can be opened");
+    planes_.push_back(std::move(*started));
   }
 
   const fuzz::Guards guards_;
   Accepting handler_;
-  std::vector<std::shared_ptr<Core>> cores_;
+  std::vector<std::shared_ptr<ControlPlane>> planes_;
 };
 
 /// The connection, which lives until its socket is closed.
-void start(Core& core, int descriptor, bool dials) {
-  asio::post(core.context(), [&core, descriptor, dials] {
+void start(ControlPlane& plane, int descriptor, bool dials) {
+  asio::post(plane.context(), [&plane, descriptor, dials] {
     static std::atomic<LinkId> last = 0;  // each engine has a thread of its own
-    asio::ip::tcp::socket socket(core.context());
+    asio::ip::tcp::socket socket(plane.context());
     socket.assign(asio::ip::tcp::v4(), descriptor);
     const AttemptPtr attempt =
         dials ? std::make_shared<Attempt>("127.0.0.1:1", Deadline::in(patience)) : nullptr;
-    std::make_shared<Connection>(core, ++last, std::move(socket), attempt)->start();
+    std::make_shared<Connection>(plane, ++last, std::move(socket), attempt)->start();
   });
 }
 

@@ -10,11 +10,10 @@
 #include <span>
 #include <utility>
 
+#include "base/named.hpp"
+
 namespace weft::core {
 namespace {
-
-template <typename Value>
-using Named = std::pair<std::string_view, Value>;
 
 constexpr std::array progress_names = {Named<Progress>{"threads", Progress::threads},
                                        Named<Progress>{"manual", Progress::manual}};
@@ -39,13 +38,6 @@ const Value* find(std::span<const Named<Value>> table, std::string_view name) {
   for (const auto& [each, value] : table)
     if (each == name) return &value;
   return nullptr;
-}
-
-template <typename Value>
-std::string_view name_of(std::span<const Named<Value>> table, Value value) {
-  for (const auto& [name, each] : table)
-    if (each == value) return name;
-  return "?";
 }
 
 template <typename Value>

@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/named.hpp"
 #include "config/config_file.hpp"
 #include "config/option.hpp"
 
@@ -132,6 +133,15 @@ Result<void> set_option(Config& config, std::string_view name, std::string_view 
   if (auto checked = core::check_range(*option, name, changed); !checked) return checked;
   config = std::move(changed);
   return {};
+}
+
+std::string_view to_string(Setting::Source source) noexcept {
+  static constexpr core::Named<Setting::Source> sources[] = {
+      {"default", Setting::Source::standard},
+      {"file", Setting::Source::file},
+      {"environment", Setting::Source::environment},
+      {"call", Setting::Source::call}};
+  return core::name_of<Setting::Source>(sources, source);
 }
 
 }  // namespace weft

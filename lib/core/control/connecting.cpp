@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/sync.hpp"
-#include "control/core.hpp"
+#include "control/plane.hpp"
 
 namespace weft::core {
 namespace {
@@ -18,9 +18,10 @@ Result<HostPort> parse_target(std::string_view address) {
 
 }  // namespace
 
-Result<LinkId> Core::connect(std::string_view address, Deadline deadline, bool keep) {
+Result<LinkId> ControlPlane::connect(std::string_view address, Deadline deadline, bool keep) {
   Result<HostPort> where = parse_target(address);
   if (!where) return fail(std::move(where.error()));
+  const auto alive = shared_from_this();
   const auto attempt = std::make_shared<Attempt>(std::string(address), deadline, keep);
   {
     const Lock lock(mutex_);
@@ -35,23 +36,24 @@ Result<LinkId> Core::connect(std::string_view address, Deadline deadline, bool k
   return result;
 }
 
-void Core::begin(const AttemptPtr& attempt, const HostPort& where) {
+void ControlPlane::begin(const AttemptPtr& attempt, const HostPort& where) {
   attempt->doing("resolving the host name");
   resolve(where, [weak = weak_from_this(), attempt](Result<Endpoints> endpoints) {
-    const std::shared_ptr<Core> core = weak.lock();
-    if (!core) return;
-    asio::post(core->io_, [core = core.get(), attempt, endpoints = std::move(endpoints)]() mutable {
-      core->dial(attempt, std::move(endpoints));
-    });
+    const std::shared_ptr<ControlPlane> plane = weak.lock();
+    if (!plane) return;
+    asio::post(plane->io_,
+               [own = plane.get(), attempt, endpoints = std::move(endpoints)]() mutable {
+                 own->dial(attempt, std::move(endpoints));
+               });
   });
 }
 
-void Core::succeed(const AttemptPtr& attempt, const ConnectionPtr& link) {
+void ControlPlane::succeed(const AttemptPtr& attempt, const ConnectionPtr& link) {
   if (attempt->keep) keep(link->peer.name, attempt->address);
   attempt->finish(link->id);
 }
 
-void Core::dial(const AttemptPtr& attempt, Result<Endpoints> endpoints) {
+void ControlPlane::dial(const AttemptPtr& attempt, Result<Endpoints> endpoints) {
   if (attempt->finished()) return;
   if (!endpoints) return attempt->finish(fail(std::move(endpoints.error())));
   attempt->doing("waiting for the connection");
@@ -63,14 +65,14 @@ void Core::dial(const AttemptPtr& attempt, Result<Endpoints> endpoints) {
   });
 }
 
-void Core::dialled(const AttemptPtr& attempt, Result<asio::ip::tcp::socket> socket) {
+void ControlPlane::dialled(const AttemptPtr& attempt, Result<asio::ip::tcp::socket> socket) {
   dialers_.erase(attempt);
   if (!socket) return attempt->finish(fail(std::move(socket.error())));
   set_options(*socket, config_.death_after);
   add(std::move(*socket), attempt)->start();
 }
 
-void Core::abandon(const AttemptPtr& attempt) {
+void ControlPlane::abandon(const AttemptPtr& attempt) {
   if (const auto dialer = dialers_.find(attempt); dialer != dialers_.end()) {
     dialer->second->cancel();
     dialers_.erase(dialer);
@@ -88,7 +90,7 @@ void Core::abandon(const AttemptPtr& attempt) {
         Goodbye{"gave up waiting for the connection"});
 }
 
-void Core::join(const AttemptPtr& attempt, const ConnectionPtr& link) {
+void ControlPlane::join(const AttemptPtr& attempt, const ConnectionPtr& link) {
   if (link->stage == Stage::up) return succeed(attempt, link);
   attempt->doing("waiting until both sides are ready");
   link->attempts.push_back(attempt);

@@ -21,7 +21,7 @@
 
 namespace weft::core {
 
-class Core;
+class ControlPlane;
 
 /// A question to the peer's socket.
 struct Asking {
@@ -60,7 +60,7 @@ enum class Stage : std::uint8_t {
 class Connection final : public Wire {
  public:
   /// `attempt`: the call of connect() that made this connection; null for an accepted one.
-  Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt);
+  Connection(ControlPlane& plane, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt);
 
   void start();
   void tell(const ControlMessage& message);
@@ -129,7 +129,7 @@ class Connection final : public Wire {
   void prove_done();
   void watch(Result<Process> process);
 
-  Core& core_;
+  ControlPlane& plane_;
   asio::steady_timer limit_;
   VersionRange peer_versions_;
   // Of what this engine read in the peer's page, and the other way round, once they are known.

@@ -68,7 +68,7 @@ struct ControlConfig {
   /// not block. May be empty.
   std::function<Result<Descriptor>(const DescriptorName&)> show;
   Nanoseconds heartbeat{};
-  Nanoseconds suspect_after{}, death_after{};
+  Nanoseconds suspect_after{}, death_after{};  // of two heartbeats at least
   /// Bounds against strangers: connections that have not met yet, and the time they get.
   std::size_t max_strangers = 256;
   Nanoseconds handshake_time = std::chrono::seconds(5);
@@ -83,33 +83,6 @@ struct ControlConfig {
   std::function<void(const Error&)> on_trouble;
 };
 
-class ControlPlane {
- public:
-  /// Starts listening. `self` without a token, `handler` must outlive the plane.
-  static Result<std::unique_ptr<ControlPlane>> start(const ControlConfig& config, Introduction self,
-                                                     ControlHandler& handler);
-  virtual ~ControlPlane() = default;
-
-  /// Where peers reach this engine; empty without a listener.
-  virtual const std::string& address() const noexcept = 0;
-  /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
-  /// met already. Not from within a handler call.
-  /// `keep`: whenever the link ends, the peer is met anew, as soon as it can be, until let_go().
-  virtual Result<LinkId> connect(std::string_view address, Deadline deadline,
-                                 bool keep = false) = 0;
-  /// Queues a notice. From any thread; dropped if the link is down.
-  virtual void send(LinkId link, Notice notice) = 0;
-  /// This engine's rail has another address: peers met from now on are told that one. From any
-  /// thread.
-  virtual void rail_moved(std::uint32_t rail, Blob address) = 0;
-  /// The peer of that name is not met anew any more.
-  virtual void let_go(std::string name) = 0;
-  /// Says goodbye on a link; down() follows, with an error of that code: `closed` if this engine
-  /// wants it no more, another if the data path is broken.
-  virtual void hang_up(LinkId link, std::string reason, Code code = Code::closed) = 0;
-  /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after
-  /// it returned ok; `timed_out` if a handler call did not return.
-  virtual Result<void> stop(Deadline deadline) = 0;
-};
+class ControlPlane;  // plane.hpp
 
 }  // namespace weft::core

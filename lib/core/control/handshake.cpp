@@ -9,7 +9,7 @@
 #include "base/random.hpp"
 #include "base/system_error.hpp"
 #include "control/connection.hpp"
-#include "control/core.hpp"
+#include "control/plane.hpp"
 #include "control/same_host.hpp"
 #include "control/sockets.hpp"
 
@@ -36,19 +36,20 @@ auto rank(const Introduction& who) {
 
 }  // namespace
 
-Connection::Connection(Core& core, LinkId id, asio::ip::tcp::socket socket, AttemptPtr attempt)
-    : Wire(std::move(socket), core.new_tls(attempt.get()), core.tuning().queue_bound),
+Connection::Connection(ControlPlane& plane, LinkId id, asio::ip::tcp::socket socket,
+                       AttemptPtr attempt)
+    : Wire(std::move(socket), plane.new_tls(attempt.get()), plane.tuning().queue_bound),
       id(id),
       initiated(attempt != nullptr),
-      self(core.introduction()),
+      self(plane.introduction()),
       pass(new_pass()),
-      core_(core),
-      limit_(core.context()) {
+      plane_(plane),
+      limit_(plane.context()) {
   if (attempt) attempts.push_back(std::move(attempt));
 }
 
 void Connection::start() {
-  limit(core_.config().handshake_time);
+  limit(plane_.config().handshake_time);
   doing("waiting for it to prove itself by TLS");
   open();
 }
@@ -58,7 +59,7 @@ void Connection::tell(const ControlMessage& message) {
   if (frame)
     write(std::move(*frame));
   else
-    core_.trouble(frame.error());
+    plane_.trouble(frame.error());
 }
 
 void Connection::retire(const std::optional<ControlMessage>& last) {
@@ -68,7 +69,7 @@ void Connection::retire(const std::optional<ControlMessage>& last) {
   asking_.reset();
   watched_.reset();
   if (last && greeted) tell(*last);
-  finish(core_.tuning().linger);
+  finish(plane_.tuning().linger);
 }
 
 void Connection::limit(Nanoseconds time) {
@@ -80,9 +81,9 @@ void Connection::limit(Nanoseconds time) {
     const char* what = stage == Stage::securing   ? "did not finish the TLS handshake"
                        : stage == Stage::greeting ? "did not say a word"
                                                   : "did not finish meeting";
-    core_.end(self, LinkEnd::late,
-              Error(Code::timed_out, fmt::format("{} {} within {:.1f} s", who(), what, seconds)),
-              Goodbye{"the other side took too long to meet"});
+    plane_.end(self, LinkEnd::late,
+               Error(Code::timed_out, fmt::format("{} {} within {:.1f} s", who(), what, seconds)),
+               Goodbye{"the other side took too long to meet"});
   });
 }
 
@@ -104,26 +105,26 @@ void Connection::on_open() {
   stage = Stage::greeting;
   doing("waiting for its first word");
   if (!initiated) return;
-  const Preamble preamble = write_preamble(core_.tuning().versions);
+  const Preamble preamble = write_preamble(plane_.tuning().versions);
   write(Blob(preamble.begin(), preamble.end()));
 }
 
 void Connection::on_preamble(VersionRange versions) {
   peer_versions_ = versions;
-  const VersionRange ours = core_.tuning().versions;
+  const VersionRange ours = plane_.tuning().versions;
   if (!initiated) {
     const Preamble preamble = write_preamble(ours);
     write(Blob(preamble.begin(), preamble.end()));
   }
   if (!agree(ours, versions))
-    return core_.end(shared(), LinkEnd::version,
-                     Error(Code::protocol_mismatch,
-                           fmt::format("{} speaks {} of Weft's protocol, this engine {}", remote(),
-                                       to_string(versions), to_string(ours))),
-                     std::nullopt);
+    return plane_.end(shared(), LinkEnd::version,
+                      Error(Code::protocol_mismatch,
+                            fmt::format("{} speaks {} of Weft's protocol, this engine {}", remote(),
+                                        to_string(versions), to_string(ours))),
+                      std::nullopt);
   stage = Stage::introducing;
   doing("waiting for it to introduce itself");
-  tell(Hello{self, core_.host_claim(pass)});
+  tell(Hello{self, plane_.host_claim(pass)});
 }
 
 void Connection::on_frame(Bytes frame) {
@@ -149,12 +150,12 @@ void Connection::on_lost(LinkEnd how, Error why) {
                                                "Weft engine, or turns connections away",
                                                remote()));
   if (stage == Stage::greeting && !gone && !initiated) write(blob_of(hint_for_strangers));
-  core_.end(shared(), how, why, Goodbye{why.message()});
+  plane_.end(shared(), how, why, Goodbye{why.message()});
 }
 
 void Connection::on_closed() {
   limit_.cancel();
-  core_.closed(shared());
+  plane_.closed(shared());
 }
 
 /// By a message that was decoded well.
@@ -175,10 +176,10 @@ void Connection::take(const Hello& hello) {
   if (!expect(Stage::introducing, "an introduction")) return;
   peer = hello.introduction;
   if (rank(self) == rank(peer))
-    return core_.end(shared(), LinkEnd::itself,
-                     Error(Code::invalid_argument,
-                           fmt::format("{} is this engine ('{}') itself", remote(), self.name)),
-                     Goodbye{"an engine does not connect to itself"});
+    return plane_.end(shared(), LinkEnd::itself,
+                      Error(Code::invalid_argument,
+                            fmt::format("{} is this engine ('{}') itself", remote(), self.name)),
+                      Goodbye{"an engine does not connect to itself"});
   stage = Stage::proving;
   prove(hello.host);
 }
@@ -196,12 +197,12 @@ void Connection::prove(const HostClaim& claim) {
 }
 
 void Connection::ask_for_proof(const HostClaim& claim) {
-  const HostPeer host{claim.socket, core_.config().host_dir, claim.pass};
+  const HostPeer host{claim.socket, plane_.config().host_dir, claim.pass};
   if (claim.socket.empty())
     return answered(host, fail(Code::unavailable, "the peer has no socket"));
   auto socket = ask(host, {});
   if (!socket) return answered(host, fail(std::move(socket.error())));
-  asking_ = std::make_unique<Asking>(core_.context());
+  asking_ = std::make_unique<Asking>(plane_.context());
   if (const auto error = hand_over(std::move(*socket), asking_->socket))
     return answered(host, fail(system_error(std::system_error(error))));
   asking_->socket.async_wait(asio::posix::stream_descriptor::wait_read,
@@ -248,7 +249,7 @@ void Connection::take(Proof proof) {
 }
 
 void Connection::prove_done() {
-  const bool proven_there = core_.proven_by(*peer_proof_);
+  const bool proven_there = plane_.proven_by(*peer_proof_);
   near.same_host = proof_->proven && proven_there;
   near.one_host = near.one_host || proof_->proven || proven_there;
   if (!near.same_host) near.process = nullptr;
@@ -263,43 +264,43 @@ void Connection::prove_done() {
     watch(Process::of(peer.pid));
   stage = Stage::choosing;
   doing("waiting for it to agree on a link");
-  if (is_chooser()) core_.choose(shared());
+  if (is_chooser()) plane_.choose(shared());
 }
 
 /// Without a descriptor for it, silence tells of the few ends that the socket does not.
 void Connection::watch(Result<Process> process) {
   if (!process) return;
-  watched_ = std::make_unique<WatchedProcess>(core_.context());
+  watched_ = std::make_unique<WatchedProcess>(plane_.context());
   if (hand_over(std::move(*process).take_descriptor(), watched_->descriptor))
     return watched_.reset();
   const auto ended = [this, self = shared()](const std::error_code& cancelled) {
     if (!cancelled && stage != Stage::over)
-      core_.end(shared(), LinkEnd::connection_lost,
-                Error(Code::peer_down, "the process of " + who() + " has ended"), std::nullopt);
+      plane_.end(shared(), LinkEnd::connection_lost,
+                 Error(Code::peer_down, "the process of " + who() + " has ended"), std::nullopt);
   };
   watched_->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
                                   [this, self = shared(), ended](const std::error_code& error) {
                                     if (error || !watched_) return;
                                     // What it said last may not be read yet.
-                                    watched_->last_words.expires_after(core_.tuning().linger);
+                                    watched_->last_words.expires_after(plane_.tuning().linger);
                                     watched_->last_words.async_wait(ended);
                                   });
 }
 
 void Connection::take(const Choice&) {
   if (!expect(Stage::choosing, "a choice")) return;
-  core_.adopt(shared());
+  plane_.adopt(shared());
 }
 
 void Connection::take(const Duplicate& duplicate) {
   if (!expect(Stage::choosing, "a choice")) return;
-  core_.is_duplicate(shared(), duplicate.token);
+  plane_.is_duplicate(shared(), duplicate.token);
 }
 
 void Connection::take(const Lost&) {
   if (!expect(Stage::duplicate, "a loss")) return;
   tell(Choice{});
-  core_.adopt(shared());
+  plane_.adopt(shared());
 }
 
 void Connection::take(Ready ready) {
@@ -309,13 +310,13 @@ void Connection::take(Ready ready) {
     if (each.rail >= peer.rails.size() || !peer.rails[each.rail].why_out.empty())
       return breaks_protocol(fmt::format("{} has no rail {} to leave out", who(), each.rail));
   peer_out = std::move(ready.out);
-  core_.agree(shared());
+  plane_.agree(shared());
 }
 
 void Connection::take(const Refusal& refusal) {
-  core_.end(shared(), LinkEnd::goodbye,
-            Error(refusal.code, fmt::format("{} refused: {}", who(), refusal.reason)),
-            std::nullopt);
+  plane_.end(shared(), LinkEnd::goodbye,
+             Error(refusal.code, fmt::format("{} refused: {}", who(), refusal.reason)),
+             std::nullopt);
 }
 
 void Connection::take(const Heartbeat& heartbeat) {
@@ -327,16 +328,16 @@ void Connection::take(const Heartbeat& heartbeat) {
 void Connection::take(const Goodbye& goodbye) {
   // The other side did not need a connection that this side accepted: no reason to report it.
   const Code code = initiated || chosen() ? Code::peer_down : Code::cancelled;
-  core_.end(shared(), LinkEnd::goodbye,
-            Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)), std::nullopt);
+  plane_.end(shared(), LinkEnd::goodbye,
+             Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)), std::nullopt);
 }
 
 void Connection::take(Notice notice) {
-  if (expect(Stage::up, "a notice")) core_.received(id, std::move(notice));
+  if (expect(Stage::up, "a notice")) plane_.received(id, std::move(notice));
 }
 
 void Connection::take(const UnknownMessage&) {
-  if (peer_versions_.newest <= core_.tuning().versions.newest)
+  if (peer_versions_.newest <= plane_.tuning().versions.newest)
     breaks_protocol(who() + " sent a message of an unknown kind");
 }
 

@@ -3,7 +3,7 @@
 
 #include "base/random.hpp"
 #include "control/address.hpp"
-#include "control/core.hpp"
+#include "control/plane.hpp"
 
 namespace weft::core {
 namespace {
@@ -16,7 +16,7 @@ Nanoseconds scattered(Nanoseconds pause) {
 }  // namespace
 
 /// The peer was met, and is to be met again when it is gone.
-void Core::keep(const std::string& name, const std::string& address) {
+void ControlPlane::keep(const std::string& name, const std::string& address) {
   if (shut_down_) return;
   Kept& kept = kept_[name];
   if (!kept.timer) kept.timer = std::make_unique<asio::steady_timer>(io_);
@@ -25,7 +25,7 @@ void Core::keep(const std::string& name, const std::string& address) {
 }
 
 /// A link to the peer has ended, or could not be made.
-void Core::miss(const std::string& name) {
+void ControlPlane::miss(const std::string& name) {
   const auto found = kept_.find(name);
   if (found == kept_.end() || shut_down_) return;
   Kept& kept = found->second;
@@ -36,7 +36,7 @@ void Core::miss(const std::string& name) {
   });
 }
 
-void Core::redial(const std::string& name) {
+void ControlPlane::redial(const std::string& name) {
   const auto found = kept_.find(name);
   if (found == kept_.end() || shut_down_) return;
   // It may have come back by itself.

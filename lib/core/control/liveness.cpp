@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "control/core.hpp"
+#include "control/plane.hpp"
 
 namespace weft::core {
 namespace {
@@ -26,18 +26,18 @@ std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_aft
 
 void Connection::note_health(Clock::time_point now) {
   if (stage != Stage::up) return;
-  const bool silent = now >= pulse.due(core_.config().suspect_after);
+  const bool silent = now >= pulse.due(plane_.config().suspect_after);
   const Health before = health;
   health = silent ? Health::silent : late_threads ? Health::slow : Health::up;
-  if (health != before) core_.health(id, health);
+  if (health != before) plane_.health(id, health);
 }
 
-void Core::start_beating() {
+void ControlPlane::start_beating() {
   next_beat_ = Clock::now() + config_.heartbeat;
   wait_for_beat(next_beat_);
 }
 
-void Core::wait_for_beat(Clock::time_point when) {
+void ControlPlane::wait_for_beat(Clock::time_point when) {
   beat_timer_.expires_at(when);
   beat_timer_.async_wait([this, when](const std::error_code& cancelled) {
     if (cancelled || shut_down_) return;
@@ -53,17 +53,17 @@ void Core::wait_for_beat(Clock::time_point when) {
   });
 }
 
-void Core::forgive(Nanoseconds lateness) {
+void ControlPlane::forgive(Nanoseconds lateness) {
   for (const auto& [id, connection] : connections_) connection->pulse.forgive(lateness);
 }
 
-void Core::send_heartbeats() {
+void ControlPlane::send_heartbeats() {
   const bool progressing = !config_.progress_alive || config_.progress_alive();
   for (const auto& [id, connection] : connections_)
     if (connection->chosen()) connection->tell(Heartbeat{progressing});
 }
 
-Clock::time_point Core::drop_dead_peers(Clock::time_point now) {
+Clock::time_point ControlPlane::drop_dead_peers(Clock::time_point now) {
   Clock::time_point next = next_beat_;
   std::vector<std::pair<ConnectionPtr, Error>> dead;
   for (const auto& [id, connection] : connections_) {

@@ -5,13 +5,13 @@
 
 #include "base/log.hpp"
 #include "base/sync.hpp"
-#include "control/core.hpp"
+#include "control/plane.hpp"
 
 namespace weft::core {
 
 // Which connection is the link.
 
-void Core::choose(const ConnectionPtr& connection) {
+void ControlPlane::choose(const ConnectionPtr& connection) {
   const auto place = places_.find(connection->peer.name);
   const ConnectionPtr link = place == places_.end() ? nullptr : place->second.link;
   if (!link || link->peer.incarnation != connection->peer.incarnation) {
@@ -26,7 +26,7 @@ void Core::choose(const ConnectionPtr& connection) {
   end(connection, LinkEnd::replaced, Error(Code::cancelled, "met already"), Goodbye{"met already"});
 }
 
-void Core::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
+void ControlPlane::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
   const auto named = std::find_if(connections_.begin(), connections_.end(), [&](const auto& other) {
     return other.second->self.token == token && other.second->stage != Stage::over &&
            other.second->peer.name == connection->peer.name && other.second != connection;
@@ -36,11 +36,11 @@ void Core::is_duplicate(const ConnectionPtr& connection, std::uint64_t token) {
   end(connection, LinkEnd::replaced, Error(Code::cancelled, "met already"), Goodbye{"met already"});
 }
 
-void Core::move_attempts(const ConnectionPtr& from, const ConnectionPtr& to) {
+void ControlPlane::move_attempts(const ConnectionPtr& from, const ConnectionPtr& to) {
   for (const AttemptPtr& attempt : std::exchange(from->attempts, {})) join(attempt, to);
 }
 
-void Core::adopt(const ConnectionPtr& connection) {
+void ControlPlane::adopt(const ConnectionPtr& connection) {
   strangers_.erase(connection->id);
   connection->trust();
   connection->stage = Stage::meeting;
@@ -64,7 +64,7 @@ void Core::adopt(const ConnectionPtr& connection) {
   start_meeting(place);
 }
 
-bool Core::has_namesake(Place& place, const Connection& old, const Connection& fresh) {
+bool ControlPlane::has_namesake(Place& place, const Connection& old, const Connection& fresh) {
   const auto now = Clock::now();
   if (!place.namesakes.replaced(old.peer.incarnation, fresh.peer.incarnation, now)) return false;
   if (place.namesakes.is_to_be_told(now))
@@ -77,7 +77,7 @@ bool Core::has_namesake(Place& place, const Connection& old, const Connection& f
 
 // The handler's calls.
 
-void Core::start_meeting(Place& place) {
+void ControlPlane::start_meeting(Place& place) {
   const ConnectionPtr connection = place.link;
   if (!connection || place.leaving || connection->stage != Stage::meeting ||
       connection->meet_running || connection->met)
@@ -95,7 +95,8 @@ void Core::start_meeting(Place& place) {
   });
 }
 
-void Core::meeting_ended(const ConnectionPtr& connection, Result<std::vector<RailOut>> out) {
+void ControlPlane::meeting_ended(const ConnectionPtr& connection,
+                                 Result<std::vector<RailOut>> out) {
   connection->meet_running = false;
   connection->met = out && out->empty();
   --meets_running_;
@@ -119,7 +120,7 @@ void Core::meeting_ended(const ConnectionPtr& connection, Result<std::vector<Rai
 }
 
 /// Each time without one more rail, so that it comes to an end.
-void Core::agree(const ConnectionPtr& connection) {
+void ControlPlane::agree(const ConnectionPtr& connection) {
   if (!connection->out || !connection->peer_out) return;
   if (connection->out->empty() && connection->peer_out->empty()) return go_up(connection);
   if (std::exchange(connection->met, false) && !silenced_)
@@ -134,7 +135,7 @@ void Core::agree(const ConnectionPtr& connection) {
   start_meeting(places_.at(connection->peer.name));
 }
 
-void Core::go_up(const ConnectionPtr& connection) {
+void ControlPlane::go_up(const ConnectionPtr& connection) {
   connection->stage = Stage::up;
   {
     const Lock lock(mutex_);
@@ -145,25 +146,25 @@ void Core::go_up(const ConnectionPtr& connection) {
     succeed(attempt, connection);
 }
 
-void Core::received(LinkId link, Notice notice) {
+void ControlPlane::received(LinkId link, Notice notice) {
   if (!silenced_) handler_.received(link, std::move(notice));
 }
 
-void Core::health(LinkId link, Health health) {
+void ControlPlane::health(LinkId link, Health health) {
   if (!silenced_) handler_.health(link, health);
 }
 
-void Core::refused(LinkEnd how, const Error& why) const {
+void ControlPlane::refused(LinkEnd how, const Error& why) const {
   if (config_.on_refused && !silenced_) config_.on_refused(how, why);
 }
 
-void Core::report_down(const ConnectionPtr& connection) {
+void ControlPlane::report_down(const ConnectionPtr& connection) {
   if (!std::exchange(connection->met, false) || silenced_) return;
   handler_.down(connection->id, connection->how_over, *connection->why_over);
 }
 
-void Core::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
-               const std::optional<ControlMessage>& last) {
+void ControlPlane::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
+                       const std::optional<ControlMessage>& last) {
   if (connection->stage == Stage::over) return;
   const bool was_chosen = connection->chosen();
   connection->how_over = how;
@@ -180,7 +181,7 @@ void Core::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
 }
 
 /// Takes the connection out of all tables but those of open sockets.
-void Core::forget(const ConnectionPtr& connection) {
+void ControlPlane::forget(const ConnectionPtr& connection) {
   {
     const Lock lock(mutex_);
     up_.erase(connection->id);
@@ -192,7 +193,7 @@ void Core::forget(const ConnectionPtr& connection) {
   if (!place->second.link && !place->second.leaving) places_.erase(place);
 }
 
-void Core::closed(const ConnectionPtr& connection) {
+void ControlPlane::closed(const ConnectionPtr& connection) {
   strangers_.erase(connection->id);
   connections_.erase(connection->id);
   note_if_quiet();

@@ -1,3 +1,5 @@
+#include "control/plane.hpp"
+
 #include <fmt/core.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -10,7 +12,6 @@
 #include "base/sync.hpp"
 #include "base/system_error.hpp"
 #include "base/thread.hpp"
-#include "control/core.hpp"
 
 namespace weft::core {
 namespace {
@@ -22,8 +23,6 @@ constexpr std::chrono::seconds destructor_time{1};
 Result<void> check(const ControlConfig& config, const Introduction& self) {
   const auto bad = [](const char* why) { return fail(Code::invalid_argument, why); };
   if (config.heartbeat <= Nanoseconds::zero()) return bad("the heartbeat must be above zero");
-  if (config.death_after < 2 * config.heartbeat)
-    return bad("death_after must be twice the heartbeat at least");
   if (config.suspect_after > config.death_after)
     return bad("suspect_after must not be longer than death_after");
   if (config.handshake_time <= Nanoseconds::zero() || config.max_strangers == 0)
@@ -46,39 +45,17 @@ LinkId next_link_id() {
   return ++last;
 }
 
-class Plane final : public ControlPlane {
- public:
-  explicit Plane(std::shared_ptr<Core> core) : core_(std::move(core)) {}
-  ~Plane() override { (void)core_->stop(Deadline::in(destructor_time)); }
-
-  const std::string& address() const noexcept override { return core_->address(); }
-  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep) override {
-    return std::shared_ptr(core_)->connect(address, deadline, keep);
-  }
-  void send(LinkId link, Notice notice) override { core_->send(link, std::move(notice)); }
-  void hang_up(LinkId link, std::string reason, Code code) override {
-    core_->hang_up(link, std::move(reason), code);
-  }
-  void rail_moved(std::uint32_t rail, Blob address) override {
-    core_->rail_moved(rail, std::move(address));
-  }
-  void let_go(std::string name) override { core_->let_go(std::move(name)); }
-  Result<void> stop(Deadline deadline) override { return core_->stop(deadline); }
-
- private:
-  const std::shared_ptr<Core> core_;
-};
-
 }  // namespace
 
-Core::Core(ControlConfig config, ControlTuning tuning, Introduction self, ControlHandler& handler)
+ControlPlane::ControlPlane(ControlConfig config, ControlTuning tuning, Introduction self,
+                           ControlHandler& handler)
     : config_(std::move(config)),
       tuning_(tuning),
       self_(std::move(self)),
       handler_(handler),
       page_(self_.incarnation) {}
 
-Result<void> Core::open() {
+Result<void> ControlPlane::open() {
   if (!config_.credentials.empty()) {
     Result<std::unique_ptr<Credentials>> credentials = Credentials::load(config_.credentials);
     if (!credentials) return fail(std::move(credentials.error()));
@@ -119,7 +96,7 @@ Result<void> Core::open() {
   return {};
 }
 
-void Core::run(asio::io_context& context, const char* name) {
+void ControlPlane::run(asio::io_context& context, const char* name) {
   pthread_setname_np(pthread_self(), name);
   context.run();
   const Lock lock(mutex_);
@@ -129,7 +106,7 @@ void Core::run(asio::io_context& context, const char* name) {
 
 // Calls from other threads.
 
-void Core::send(LinkId link, Notice notice) {
+void ControlPlane::send(LinkId link, Notice notice) {
   ConnectionPtr connection;
   {
     const Lock lock(mutex_);
@@ -142,7 +119,7 @@ void Core::send(LinkId link, Notice notice) {
   connection->offer(std::move(*frame));
 }
 
-void Core::hang_up(LinkId link, std::string reason, Code code) {
+void ControlPlane::hang_up(LinkId link, std::string reason, Code code) {
   asio::post(io_, [this, link, reason = std::move(reason), code] {
     const auto found = connections_.find(link);
     if (found == connections_.end()) return;
@@ -152,23 +129,23 @@ void Core::hang_up(LinkId link, std::string reason, Code code) {
   });
 }
 
-void Core::rail_moved(std::uint32_t rail, Blob address) {
+void ControlPlane::rail_moved(std::uint32_t rail, Blob address) {
   asio::post(io_, [this, rail, address = std::move(address)]() mutable {
     self_.rails[rail].address = std::move(address);
   });
 }
 
-void Core::let_go(std::string name) {
+void ControlPlane::let_go(std::string name) {
   asio::post(io_, [this, name = std::move(name)] { kept_.erase(name); });
 }
 
-void Core::trouble(const Error& error) const {
+void ControlPlane::trouble(const Error& error) const {
   if (config_.on_trouble && !silenced_) config_.on_trouble(error);
 }
 
 // Coming and going.
 
-Introduction Core::introduction() const {
+Introduction ControlPlane::introduction() const {
   Introduction self = self_;
   self.token = random_u64();
   if (config_.first_sequence)
@@ -176,7 +153,7 @@ Introduction Core::introduction() const {
   return self;
 }
 
-HostClaim Core::host_claim(const HostPass& pass) const {
+HostClaim ControlPlane::host_claim(const HostPass& pass) const {
   HostClaim claim = page_.claim();
   claim.boot = boot_id();
   if (!door_) return claim;
@@ -186,7 +163,7 @@ HostClaim Core::host_claim(const HostPass& pass) const {
 }
 
 /// To a peer: it says the pass that only the other side of a connection was told.
-Result<Answered> Core::answer(const HostQuestion& question) const {
+Result<Answered> ControlPlane::answer(const HostQuestion& question) const {
   const auto known = std::find_if(connections_.begin(), connections_.end(), [&](const auto& each) {
     const Connection& connection = *each.second;
     return connection.stage != Stage::over && connection.pass == question.pass;
@@ -204,14 +181,14 @@ Result<Answered> Core::answer(const HostQuestion& question) const {
   return Answered{page_.nonce(), std::move(process)};
 }
 
-std::unique_ptr<Tls> Core::new_tls(const Attempt* attempt) const {
+std::unique_ptr<Tls> ControlPlane::new_tls(const Attempt* attempt) const {
   if (!credentials_) return nullptr;
   if (attempt == nullptr) return std::make_unique<Tls>(*credentials_, Tls::Role::accepts, "");
   const Result<HostPort> dialled = parse_address(attempt->address);
   return std::make_unique<Tls>(*credentials_, Tls::Role::dials, dialled ? dialled->host : "");
 }
 
-ConnectionPtr Core::add(asio::ip::tcp::socket socket, AttemptPtr attempt) {
+ConnectionPtr ControlPlane::add(asio::ip::tcp::socket socket, AttemptPtr attempt) {
   const LinkId id = next_link_id();
   const auto connection =
       std::make_shared<Connection>(*this, id, std::move(socket), std::move(attempt));
@@ -219,7 +196,7 @@ ConnectionPtr Core::add(asio::ip::tcp::socket socket, AttemptPtr attempt) {
   return connection;
 }
 
-void Core::accepted(asio::ip::tcp::socket socket) {
+void ControlPlane::accepted(asio::ip::tcp::socket socket) {
   if (shut_down_) return;
   set_options(socket, config_.death_after);
   while (strangers_.size() >= config_.max_strangers) {
@@ -236,7 +213,7 @@ void Core::accepted(asio::ip::tcp::socket socket) {
   connection->start();
 }
 
-void Core::shut_down() {
+void ControlPlane::shut_down() {
   shut_down_ = true;
   if (listener_) listener_->close();
   if (door_) door_->close();
@@ -249,14 +226,14 @@ void Core::shut_down() {
   note_if_quiet();
 }
 
-void Core::note_if_quiet() {
+void ControlPlane::note_if_quiet() {
   if (!shut_down_ || !connections_.empty() || meets_running_ > 0) return;
   const Lock lock(mutex_);
   quiet_ = true;
   changed_.notify_all();
 }
 
-Result<void> Core::stop(Deadline deadline) {
+Result<void> ControlPlane::stop(Deadline deadline) {
   const auto until = std::max(deadline.when(), Clock::now() + grace);
   Lock lock(mutex_);
   if (std::exchange(stopping_, true)) return {};
@@ -283,21 +260,18 @@ Result<void> Core::stop(Deadline deadline) {
               "the control plane's threads are busy in a call that did not return");
 }
 
-Result<std::unique_ptr<ControlPlane>> start_control(const ControlConfig& config, Introduction self,
-                                                    ControlHandler& handler,
-                                                    const ControlTuning& tuning) {
-  // asio throws where no descriptor is left.
-  return caught([&]() -> Result<std::unique_ptr<ControlPlane>> {
-    auto core = std::make_shared<Core>(config, tuning, std::move(self), handler);
-    if (Result<void> opened = core->open(); !opened) return fail(std::move(opened.error()));
-    return std::make_unique<Plane>(std::move(core));
-  });
-}
-
-Result<std::unique_ptr<ControlPlane>> ControlPlane::start(const ControlConfig& config,
+Result<std::shared_ptr<ControlPlane>> ControlPlane::start(const ControlConfig& config,
                                                           Introduction self,
-                                                          ControlHandler& handler) {
-  return start_control(config, std::move(self), handler, ControlTuning{});
+                                                          ControlHandler& handler,
+                                                          const ControlTuning& tuning) {
+  // asio throws where no descriptor is left.
+  return caught([&]() -> Result<std::shared_ptr<ControlPlane>> {
+    auto plane = std::make_shared<ControlPlane>(config, tuning, std::move(self), handler);
+    if (Result<void> opened = plane->open(); !opened) return fail(std::move(opened.error()));
+    return std::shared_ptr<ControlPlane>(plane.get(), [plane](ControlPlane* own) {
+      (void)own->stop(Deadline::in(destructor_time));
+    });
+  });
 }
 
 }  // namespace weft::core

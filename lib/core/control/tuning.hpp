@@ -2,11 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 #include <weft/deadline.hpp>
-#include <weft/error.hpp>
 
-#include "control/control.hpp"
 #include "control/preamble.hpp"
 
 namespace weft::core {
@@ -26,10 +23,5 @@ struct ControlTuning {
   /// How long a last word may take to reach the other side.
   Nanoseconds linger = std::chrono::milliseconds(500);
 };
-
-/// ControlPlane::start with other than the usual tuning.
-Result<std::unique_ptr<ControlPlane>> start_control(const ControlConfig& config, Introduction self,
-                                                    ControlHandler& handler,
-                                                    const ControlTuning& tuning);
 
 }  // namespace weft::core

@@ -1,22 +1,57 @@
-// The kinds of devices there are: asks each for the memory that it owns.
-#include "device/cuda/gpu.hpp"
+// The vendors of GPUs that there are: asks each in turn.
+#include <algorithm>
+#include <array>
+
+#include "device/cuda/vendor.hpp"
 #include "device/device.hpp"
+#include "device/event.hpp"
 
 namespace weft::core {
+namespace {
 
-bool has_devices() noexcept {
-  return cuda::Driver::present() != nullptr;
+/// Others (ROCm, Neuron) get a folder like cuda/, and a line here.
+const std::array<const Vendor*, 1>& vendors() noexcept {
+  static const std::array<const Vendor*, 1> all{
+      &cuda::vendor(),
+  };
+  return all;
 }
 
-// Others (ROCm, Neuron) would be asked here, each by a file of its own like cuda/gpu.cpp.
-Result<const Device*> device_of(const void* memory, std::size_t bytes) {
-  return cuda::Gpu::of(memory, bytes).map([](const Device* gpu) {
-    return gpu != nullptr ? gpu : &host_device();
-  });
+/// The one whose driver this process uses; an error names what it can't have otherwise.
+Result<const Vendor*> present_vendor(const char* things) {
+  for (const Vendor* vendor : vendors())
+    if (vendor->present()) return vendor;
+  return fail(Code::unavailable,
+              std::string("this process has loaded no GPU's driver, and has no ") + things);
+}
+
+}  // namespace
+
+bool has_devices() noexcept {
+  return std::ranges::any_of(vendors(), [](const Vendor* each) { return each->present(); });
 }
 
 bool device_driver_loaded() noexcept {
-  return cuda::Driver::loaded();
+  return std::ranges::any_of(vendors(), [](const Vendor* each) { return each->loaded(); });
+}
+
+Result<const Device*> device_of(const void* memory, std::size_t bytes) {
+  for (const Vendor* vendor : vendors()) {
+    if (!vendor->present()) continue;
+    auto gpu = vendor->device_of(memory, bytes);
+    if (!gpu || *gpu != nullptr) return gpu;
+  }
+  return &host_device();
+}
+
+Result<bool> event_happened(void* event) {
+  return present_vendor("events").and_then(
+      [event](const Vendor* vendor) { return vendor->event_happened(event); });
+}
+
+Result<std::unique_ptr<StreamGate>> hold_stream(void* stream) {
+  return present_vendor("streams").and_then(
+      [stream](const Vendor* vendor) { return vendor->hold_stream(stream); });
 }
 
 Result<std::shared_ptr<const providers::DmaBuf>> Device::export_dmabuf(void*, std::size_t) const {

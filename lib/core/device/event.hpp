@@ -5,8 +5,8 @@
 
 namespace weft::core {
 
-/// Whether all that a CUDA event (CUevent) was recorded behind has ended. An error if there is no
-/// CUDA in this process, or what the event stands for came to nothing.
-Result<bool> cuda_event_happened(void* event);
+/// Whether all that an event (of CUDA: CUevent) was recorded behind has ended. An error if no GPU's
+/// driver is in this process, or what the event stands for came to nothing.
+Result<bool> event_happened(void* event);
 
 }  // namespace weft::core

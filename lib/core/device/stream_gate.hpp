@@ -16,9 +16,9 @@ class StreamGate {
   virtual void open() = 0;
 };
 
-/// Puts one on a CUDA stream (CUstream; null: the legacy default one of the current context). An
-/// error if there is no CUDA in this process, or no such stream; `queue_full` if so many streams
-/// wait already that the GPU could do nothing else.
+/// Puts one on a stream (of CUDA: CUstream; null: the legacy default one of the current context).
+/// An error if no GPU's driver is in this process, or no such stream; `queue_full` if so many
+/// streams wait already that the GPU could do nothing else.
 Result<std::unique_ptr<StreamGate>> hold_stream(void* stream);
 
 }  // namespace weft::core

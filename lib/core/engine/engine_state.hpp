@@ -76,7 +76,7 @@ class EngineState final : public std::enable_shared_from_this<EngineState> {
   // Last: their threads call into everything above, and each into those before it.
   Hasher hasher;
   Inbound inbound{{peer_table, peers, grants, imports, messages, credits, reopening, verification}};
-  std::unique_ptr<ControlPlane> control;  // null until it has started
+  std::shared_ptr<ControlPlane> control;  // null until it has started
   Upkeep upkeep{grants, messages, workers, peers, reopening, credits};
   Telemetry telemetry{{config, self, settings, gate, rails, workers, peer_table, segments, grants,
                        transfers, ledger}};

@@ -15,6 +15,7 @@
 #include "base/thread.hpp"
 #include "config/config_check.hpp"
 #include "config/settings.hpp"
+#include "control/plane.hpp"
 #include "engine/engine_state.hpp"
 
 namespace weft::core {

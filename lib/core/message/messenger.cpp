@@ -146,12 +146,14 @@ std::size_t Messenger::pump() {
   if (endpoint_.capability().path_failures && !in_flight_.empty()) rescue_overdue();
   if (attended_.empty()) return 0;
   std::size_t count = 0;
-  for (const std::uint64_t token : std::exchange(attended_, {})) {
+  std::swap(attended_, serving_);  // whom this round attends has its turn in the next
+  for (const std::uint64_t token : serving_) {
     Stream* const stream = stream_of(token);
     if (stream == nullptr) continue;
     stream->attended = false;
     count += serve(*stream);
   }
+  serving_.clear();
   return count;
 }
 

@@ -200,7 +200,7 @@ class Messenger final : private providers::CompletionHandler {
   Receives<Messenger> receives_;
   BufferPool sends_;
   std::unordered_map<std::uint64_t, Stream> streams_;  // by own token
-  std::vector<std::uint64_t> attended_;
+  std::vector<std::uint64_t> attended_, serving_;
   std::map<std::uint64_t, InFlight> in_flight_;  // by the send buffer's number: oldest first
   std::size_t live_ = 0;                         // of these, not abandoned
   std::uint64_t next_post_ = 0;

@@ -173,9 +173,7 @@ void add_copies(const std::vector<Report::Copied>& copied, MetricFamilies& famil
     const bool known = each.known != Report::Copied::Known::unknown;
     Labels labels{{"by", std::string(to_string(each.by))},
                   {"side", each.at_peer ? "remote" : "local"}};
-    if (known)
-      labels.push_back(
-          {"known", each.known == Report::Copied::Known::counted ? "counted" : "declared"});
+    if (known) labels.push_back({"known", std::string(to_string(each.known))});
     add_value(known ? copies : maybe, std::move(labels), each.bytes);
   }
   families.push_back(std::move(copies));

@@ -10,29 +10,13 @@
 namespace weft::core {
 namespace {
 
-std::string mover_text(Mover mover) {
-  switch (mover) {
-    case Mover::nic:
-      return "the NIC";
-    case Mover::copy_engine:
-      return "the GPU's copy engine";
-    case Mover::cpu:
-      return "the CPU";
-    case Mover::kernel:
-      return "the kernel";
-    case Mover::drive:
-      return "the drive";
-  }
-  return "?";
-}
-
 /// "host memory to socket buffer by the kernel".
 std::string copies_text(const Path& path, bool (Hop::*counts)() const noexcept) {
   std::vector<std::string> copies;
   for (const Hop& hop : path.hops)
     if ((hop.*counts)())
-      copies.push_back(fmt::format("{} to {} by {}", to_string(hop.from), to_string(hop.to),
-                                   mover_text(hop.by)));
+      copies.push_back(
+          fmt::format("{} to {} by {}", to_string(hop.from), to_string(hop.to), in_words(hop.by)));
   return fmt::format("{}", fmt::join(copies, ", "));
 }
 

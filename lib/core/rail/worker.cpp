@@ -115,6 +115,11 @@ std::size_t Worker::look_at_parked() {
 }
 
 void Worker::attend(Rail& rail, std::shared_ptr<PeerState> peer) {
+  if (steps_here()) {
+    rail.messenger().attend(*peer);
+    ++attended_here_;
+    return;
+  }
   put([&](Inbox& inbox) { inbox.attentions.emplace_back(&rail, std::move(peer)); });
 }
 
@@ -140,12 +145,14 @@ bool Worker::run(std::function<void()> task, Deadline deadline) {
 
 std::size_t Worker::step(Clock::time_point now) {
   ticks_.store(ticks_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  stepping_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   std::size_t done = 0;
   if (inbox_filled_.load(std::memory_order_acquire)) done += empty_inbox();
   for (Rail* rail : rails_) done += progress(*rail, now);
   if (!parked_.empty()) done += look_at_parked();
   end_overdue(now);
-  return done;
+  stepping_.store({}, std::memory_order_relaxed);
+  return done + std::exchange(attended_here_, 0);
 }
 
 bool Worker::has_work() const noexcept {

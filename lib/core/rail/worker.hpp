@@ -61,6 +61,8 @@ class Worker {
   void end_those_under(const RemoteState& remote, const Error& why);
   /// Ends all, because the engine closes.
   void end_all(const Error& error);
+  /// Something was put into the peer's outbox, or its mailbox has room again. Called from within a
+  /// step, the same step or the next one sees to it, without the inbox.
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);
   /// Runs `task` between two steps.
   void post(std::function<void()> task);
@@ -97,6 +99,10 @@ class Worker {
 
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
+  /// Whether the calling thread is within step().
+  bool steps_here() const noexcept {
+    return stepping_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
   template <typename Put>
   void put(Put&& put);
   void wake();
@@ -139,6 +145,8 @@ class Worker {
 
   // Of the thread that makes a step.
   alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  std::atomic<std::thread::id> stepping_{};                  // no thread's between two steps
+  std::size_t attended_here_ = 0;                            // within this step
   bool cold_ = false;                                        // it has just slept
   Inbox taken_;
   std::vector<std::shared_ptr<TransferState>> parked_;

@@ -8,6 +8,7 @@
 #include "base/log.hpp"
 #include "base/random.hpp"
 #include "base/thread.hpp"
+#include "control/plane.hpp"
 #include "services/outside_callbacks.hpp"
 #include "services/published_name.hpp"
 

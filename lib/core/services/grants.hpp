@@ -42,7 +42,7 @@ class Grants {
     Hasher& hasher;
     ArrivalFlush& arrivals;
     const std::unique_ptr<Ledger>& ledger;         // null where nothing is to be counted
-    const std::unique_ptr<ControlPlane>& control;  // null until it has started
+    const std::shared_ptr<ControlPlane>& control;  // null until it has started
   };
   using Reopen = std::function<Result<void>(Rail&, Deadline)>;
   Grants(const Around& around, const OwnedGrants::Tell& tell, Reopen reopen);

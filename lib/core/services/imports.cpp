@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
+#include "control/plane.hpp"
 #include "device/device.hpp"
 #include "services/published_name.hpp"
 #include "wire/grant_codec.hpp"
@@ -20,7 +21,7 @@ constexpr auto drain_time = std::chrono::milliseconds(200);
 
 Imports::Imports(const Config& config, const Owner& owner, Workers& workers, const PeerTable& peers,
                  Directory& directory, const std::unique_ptr<Ledger>& ledger,
-                 const std::unique_ptr<ControlPlane>& control, ImportedGrants::Tell tell)
+                 const std::shared_ptr<ControlPlane>& control, ImportedGrants::Tell tell)
     : config_(config),
       owner_(owner),
       workers_(workers),

@@ -25,7 +25,7 @@ class Imports {
   /// `tell`: what it has to say about leases.
   Imports(const Config& config, const Owner& owner, Workers& workers, const PeerTable& peers,
           Directory& directory, const std::unique_ptr<Ledger>& ledger,
-          const std::unique_ptr<ControlPlane>& control, ImportedGrants::Tell tell);
+          const std::shared_ptr<ControlPlane>& control, ImportedGrants::Tell tell);
 
   Result<std::shared_ptr<RemoteState>> import(Bytes blob, Deadline deadline);
   Result<std::shared_ptr<RemoteState>> lookup(PeerState& peer, std::string_view name,
@@ -54,7 +54,7 @@ class Imports {
   const PeerTable& peers_;
   Directory& directory_;
   const std::unique_ptr<Ledger>& ledger_;  // null where nothing is to be counted
-  const std::unique_ptr<ControlPlane>& control_;
+  const std::shared_ptr<ControlPlane>& control_;
   std::atomic<std::uint64_t> next_request_{1};
   ImportedGrants imported_;
 };

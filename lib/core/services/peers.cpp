@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "control/plane.hpp"
 #include "peer/health.hpp"
 #include "peer/pairing.hpp"
 

@@ -40,7 +40,7 @@ class Peers {
     Reopening& reopening;
     EventQueue& events;
     const std::unique_ptr<Ledger>& ledger;         // null where nothing is to be counted
-    const std::unique_ptr<ControlPlane>& control;  // null until it has started
+    const std::shared_ptr<ControlPlane>& control;  // null until it has started
   };
   explicit Peers(const Around& around) : around_(around) {}
 

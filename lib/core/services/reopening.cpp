@@ -7,6 +7,7 @@
 
 #include "base/log.hpp"
 #include "base/thread.hpp"
+#include "control/plane.hpp"
 #include "services/outside_callbacks.hpp"
 #include "wire/control_codec.hpp"
 

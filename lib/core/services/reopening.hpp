@@ -34,7 +34,7 @@ class Reopening {
     const PeerTable& peers;
     Segments& segments;
     Grants& grants;
-    const std::unique_ptr<ControlPlane>& control;  // null until it has started
+    const std::shared_ptr<ControlPlane>& control;  // null until it has started
   };
   explicit Reopening(const Around& around) : around_(around) {}
 

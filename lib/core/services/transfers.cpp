@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/thread.hpp"
+#include "control/plane.hpp"
 #include "device/event.hpp"
 #include "path/copies.hpp"
 #include "path/describe.hpp"
@@ -146,7 +147,7 @@ Result<void> Transfers::admit(const TransferOptions& options) {
 
 /// What has happened already need not be waited for.
 Result<void> Transfers::look_at_event(TransferOptions& options) const {
-  const auto happened = cuda_event_happened(options.after_gpu_event);
+  const auto happened = event_happened(options.after_gpu_event);
   if (!happened) return fail(happened.error());
   if (*happened) options.after_gpu_event = nullptr;
   return {};

@@ -46,7 +46,7 @@ class Transfers final : public TransferHost {
     Verification& checks;
     EventQueue& events;
     const std::unique_ptr<Ledger>& ledger;         // null where nothing is to be counted
-    const std::unique_ptr<ControlPlane>& control;  // null until it has started
+    const std::shared_ptr<ControlPlane>& control;  // null until it has started
   };
   explicit Transfers(const Around& around);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "control/plane.hpp"
 
 namespace weft::core {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::size_t most_parts = 64;
 }  // namespace
 
 Verification::Verification(Hasher& hasher, const Rails& rails, const Grants& grants,
-                           const PeerTable& peers, const std::unique_ptr<ControlPlane>& control)
+                           const PeerTable& peers, const std::shared_ptr<ControlPlane>& control)
     : hasher_(hasher),
       grants_(grants),
       peers_(peers),

@@ -17,7 +17,7 @@ namespace weft::core {
 class Verification {
  public:
   Verification(Hasher& hasher, const Rails& rails, const Grants& grants, const PeerTable& peers,
-               const std::unique_ptr<ControlPlane>& control);
+               const std::shared_ptr<ControlPlane>& control);
 
   void start(const std::shared_ptr<TransferState>& transfer) { checks_.start(transfer); }
   void end(const TransferState& transfer) { checks_.end(transfer); }
@@ -34,7 +34,7 @@ class Verification {
   Hasher& hasher_;
   const Grants& grants_;
   const PeerTable& peers_;
-  const std::unique_ptr<ControlPlane>& control_;
+  const std::shared_ptr<ControlPlane>& control_;
   Checks checks_;
 };
 

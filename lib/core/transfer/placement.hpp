@@ -68,7 +68,7 @@ struct TransferShape {
   bool parted = false;    // some rail may carry only a part of it
   bool followed = false;  // by a signal or a check
   bool event = false;     // the caller polls for its end, and may never look at the transfer
-  bool waits = false;     // for a CUDA event
+  bool waits = false;     // for a GPU's event
   bool in_time = true;    // neither its deadline nor its lease has passed
 };
 

@@ -58,7 +58,7 @@ bool TransferState::look_at_event() {
     if (over() || cancel_asked_) return true;
     enter(Phase::looking);
   }
-  const auto happened = cuda_event_happened(submission_.after_gpu_event);
+  const auto happened = event_happened(submission_.after_gpu_event);
   bool again = false;
   change([&]() WEFT_REQUIRES(mutex_) {
     enter(Phase::waiting);

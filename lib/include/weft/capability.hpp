@@ -23,11 +23,12 @@ enum class CompletionProof : std::uint8_t {
 /// the initiator reaches the memory afterwards.
 enum class FenceScope : std::uint8_t { grant, segment, rail };
 
-/// Whether operations advance while no call is made.
-enum class ProgressMode : std::uint8_t { automatic, manual };
-
 /// Whether an operation is native, or the provider builds it out of messages.
 enum class Origin : std::uint8_t { native, emulated };
+
+WEFT_API std::string_view to_string(CompletionProof proof) noexcept;
+WEFT_API std::string_view to_string(FenceScope scope) noexcept;
+WEFT_API std::string_view to_string(Origin origin) noexcept;
 
 /// What moves bytes from one place to the next.
 enum class Mover : std::uint8_t {
@@ -39,6 +40,7 @@ enum class Mover : std::uint8_t {
 };
 
 WEFT_API std::string_view to_string(Mover mover) noexcept;
+WEFT_API std::string_view in_words(Mover mover) noexcept;  ///< "the NIC", in a sentence.
 
 /// The copies that a provider makes for one kind of operation. Without copies, NICs read and write
 /// the memory themselves. Bytes that are copied on both sides stop in `between`; so do bytes that
@@ -101,8 +103,7 @@ struct Capability {
   /// Most pages of one registration that peers may write; 0: the provider names no limit. Larger
   /// memory is registered in several (extents).
   std::uint64_t registration_pages = 0;
-  std::uint64_t registrations = 0;  ///< Most at a time on the NIC (mr_cnt); 0: unknown.
-  bool keys_enforced = false;       ///< The target refuses wrong keys, ranges and rights by itself.
+  bool keys_enforced = false;  ///< The target refuses wrong keys, ranges and rights by itself.
   FenceScope fence = FenceScope::segment;
 
   std::uint64_t max_message = 0;  ///< Largest read or write, in bytes.
@@ -110,29 +111,22 @@ struct Capability {
   std::size_t window = 0;         ///< Most operations that the provider takes at a time.
   /// Most receives that the provider keeps posted at a time (fi_rx_attr::size); 0: no fixed number.
   std::size_t receive_queue = 0;
-  std::size_t iov_limit = 1;
   /// Most pieces of a transfer that share one read or write, if that is worth it. They may lie
   /// apart on either side.
   std::size_t rma_pieces = 1;
   /// Reads and writes that are posted together share one ring of the NIC's doorbell: the provider
   /// heeds FI_MORE, and loses none of the posts that wait for the ring.
   bool shared_doorbell = false;
-  std::size_t inject = 0;           ///< Bytes that can be sent without keeping the buffer.
-  std::size_t completion_data = 0;  ///< Usable bytes of remote completion data.
   Origin write = Origin::native;
   Origin read = Origin::native;
   CompletionProof proof = CompletionProof::visible;
-  bool ordered_messages = true;  ///< Messages between two endpoints arrive in order.
-  bool path_failures = false;    ///< The provider tells failures of the path from refusals, so that
-                                 ///< another rail may be used.
-  bool wait_descriptor = false;  ///< A thread can sleep until something happens.
-  ProgressMode progress = ProgressMode::manual;
+  bool path_failures = false;  ///< The provider tells failures of the path from refusals, so that
+                               ///< another rail may be used.
   bool device_memory = false;  ///< Can register GPU memory (FI_HMEM).
   /// Why it can't, as part of a sentence; empty if it can.
   std::string device_memory_problem;
-  bool dmabuf = false;   ///< Registers GPU memory by DMA buffers of the kernel, where possible.
-  bool cancels = false;  ///< fi_cancel has an effect on RMA.
-  double gbps = 0;       ///< Link speed in Gb/s; 0: unknown.
+  bool dmabuf = false;  ///< Registers GPU memory by DMA buffers of the kernel, where possible.
+  double gbps = 0;      ///< Link speed in Gb/s; 0: unknown.
 
   /// Peers on the host map memory behind a memfd and copy to and from it themselves, not as the
   /// carriages below say (see Memory::shared).

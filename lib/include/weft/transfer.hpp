@@ -185,6 +185,8 @@ struct Report {
   Nanoseconds elapsed{};      ///< From submission to the end, or to now.
 };
 
+WEFT_API std::string_view to_string(Report::Copied::Known known) noexcept;
+
 /// The outcome of one piece.
 enum class Placed : std::uint8_t {
   all,      ///< Every byte is in its place.

@@ -17,35 +17,6 @@ std::string side_text(bool at_peer) {
   return at_peer ? "at the peer" : "here";
 }
 
-/// In a sentence.
-std::string_view who(Mover mover) {
-  switch (mover) {
-    case Mover::nic:
-      return "the NIC";
-    case Mover::copy_engine:
-      return "the GPU's copy engine";
-    case Mover::cpu:
-      return "the CPU";
-    case Mover::kernel:
-      return "the kernel";
-    case Mover::drive:
-      return "the drive";
-  }
-  return "?";
-}
-
-std::string known_text(Copied::Known known) {
-  switch (known) {
-    case Copied::Known::counted:
-      return "counted";
-    case Copied::Known::declared:
-      return "declared";
-    case Copied::Known::unknown:
-      return "unknown";
-  }
-  return "?";
-}
-
 /// Lays a path and a ledger side by side, copy by copy.
 class Comparing {
  public:
@@ -103,12 +74,12 @@ void Comparing::add_hop(const Hop& hop) {
   });
   if (met == left_.end()) {
     row.known = "missing";
-    differs(
-        fmt::format("{}: the ledger has no such copy by {} {}", row.what, who(hop.by), row.side));
+    differs(fmt::format("{}: the ledger has no such copy by {} {}", row.what, in_words(hop.by),
+                        row.side));
     return out_.rows.push_back(std::move(row));
   }
   row.ledger = met->bytes;
-  row.known = known_text(met->known);
+  row.known = std::string(to_string(met->known));
   if (met->bytes != ledger_.asked) differs(fmt::format("{}: {}", row.what, why_other(*met)));
   left_.erase(met);
   out_.rows.push_back(std::move(row));
@@ -131,19 +102,22 @@ std::string Comparing::why_other(const Copied& copied) const {
 
 /// A copy that no hop of the path is.
 void Comparing::add_rest(const Copied& copied) {
-  Comparison::Row row{
-      "not on the path",       std::string(to_string(copied.by)), side_text(copied.at_peer), {}, {},
-      known_text(copied.known)};
+  Comparison::Row row{"not on the path",
+                      std::string(to_string(copied.by)),
+                      side_text(copied.at_peer),
+                      {},
+                      {},
+                      std::string(to_string(copied.known))};
   if (copied.known != Copied::Known::unknown) {
     row.ledger = copied.bytes;
     differs(fmt::format("the ledger has {} bytes copied by {} {}, which the path does not",
-                        grouped(copied.bytes), who(copied.by), row.side));
+                        grouped(copied.bytes), in_words(copied.by), row.side));
   } else if (path_.bounced_below > 0) {
     row.what = fmt::format("pieces below {} bytes, bounced", path_.bounced_below);
     differs(
         fmt::format("pieces below {} bytes may be copied once more by {} {}, and the "
                     "provider does not tell how many were",
-                    path_.bounced_below, who(copied.by), row.side));
+                    path_.bounced_below, in_words(copied.by), row.side));
   } else {
     differs("of some transfers the ledger can't tell what was copied");
   }

@@ -15,44 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-const char* fence_name(FenceScope scope) {
-  switch (scope) {
-    case FenceScope::grant:
-      return "grant";
-    case FenceScope::segment:
-      return "segment";
-    case FenceScope::rail:
-      return "rail";
-  }
-  return "?";
-}
-
-const char* origin_name(Origin origin) {
-  return origin == Origin::native ? "native" : "emulated";
-}
-
-const char* proof_name(CompletionProof proof) {
-  return proof == CompletionProof::visible ? "visible" : "received";
-}
-
-const char* progress_name(ProgressMode mode) {
-  return mode == ProgressMode::automatic ? "automatic" : "manual";
-}
-
-const char* source_name(Setting::Source source) {
-  switch (source) {
-    case Setting::Source::standard:
-      return "default";
-    case Setting::Source::file:
-      return "file";
-    case Setting::Source::environment:
-      return "environment";
-    case Setting::Source::call:
-      return "call";
-  }
-  return "?";
-}
-
 nlohmann::ordered_json to_json(const Carriage& carriage) {
   return {{"initiator_copies", carriage.initiator_copies},
           {"target_copies", carriage.target_copies},
@@ -89,28 +51,20 @@ nlohmann::ordered_json to_json(const Capability& record) {
           {"local_registration", record.local_registration},
           {"pins_memory", record.pins_memory},
           {"registration_pages", record.registration_pages},
-          {"registrations", record.registrations},
           {"keys_enforced", record.keys_enforced},
-          {"fence", fence_name(record.fence)},
+          {"fence", to_string(record.fence)},
           {"max_message", record.max_message},
           {"max_send", record.max_send},
           {"window", record.window},
           {"receive_queue", record.receive_queue},
-          {"iov_limit", record.iov_limit},
           {"rma_pieces", record.rma_pieces},
           {"shared_doorbell", record.shared_doorbell},
-          {"inject", record.inject},
-          {"completion_data", record.completion_data},
-          {"write", origin_name(record.write)},
-          {"read", origin_name(record.read)},
-          {"proof", proof_name(record.proof)},
-          {"ordered_messages", record.ordered_messages},
+          {"write", to_string(record.write)},
+          {"read", to_string(record.read)},
+          {"proof", to_string(record.proof)},
           {"path_failures", record.path_failures},
-          {"wait_descriptor", record.wait_descriptor},
-          {"progress", progress_name(record.progress)},
           {"device_memory", record.device_memory},
           {"dmabuf", record.dmabuf},
-          {"cancels", record.cancels},
           {"gbps", record.gbps},
           {"maps_memory", record.maps_memory},
           {"device_memory_problem", record.device_memory_problem},
@@ -193,7 +147,7 @@ nlohmann::ordered_json to_json(const Info& info, const std::vector<NicCounters>&
   for (const Setting& each : info.settings)
     settings.push_back({{"name", each.name},
                         {"value", each.value},
-                        {"source", source_name(each.source)},
+                        {"source", to_string(each.source)},
                         {"place", each.place}});
   return {{"command", "info"},
           {"weft", WEFT_VERSION},
@@ -216,7 +170,7 @@ std::string text(const Setting& setting) {
   const std::string place = setting.place.empty() ? "" : " " + setting.place;
   return hanging(fmt::format("  {:<30} ", setting.name),
                  fmt::format("{:<22} {}{}", setting.value.empty() ? "(empty)" : setting.value,
-                             source_name(setting.source), place));
+                             to_string(setting.source), place));
 }
 
 /// Those that are not as always, or all.

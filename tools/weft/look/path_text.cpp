@@ -40,19 +40,8 @@ std::string small_pieces_text(const Path& path) {
 }  // namespace
 
 std::string mover_text(const Hop& hop) {
-  switch (hop.by) {
-    case Mover::nic:
-      return "by the NIC";
-    case Mover::copy_engine:
-      return "the GPU's copy engine copies";
-    case Mover::cpu:
-      return "the CPU copies";
-    case Mover::kernel:
-      return "the kernel copies";
-    case Mover::drive:
-      return "by the drive";
-  }
-  return "?";
+  return hop.copies() ? fmt::format("{} copies", in_words(hop.by))
+                      : fmt::format("by {}", in_words(hop.by));
 }
 
 std::string path_headline(const Path& path) {

@@ -1,5 +1,3 @@
-#include "device/stream_gate.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,9 +11,9 @@
 #include "base/sync.hpp"
 #include "device/allocation.hpp"
 #include "device/cuda/gpu.hpp"
+#include "device/cuda/vendor.hpp"
 
-namespace weft::core {
-namespace cuda {
+namespace weft::core::cuda {
 namespace {
 
 /// How many queues of work a context has (CUDA C++ Programming Guide, "CUDA Environment
@@ -208,34 +206,30 @@ Result<std::unique_ptr<StreamGate>> close_stream(const Driver& driver, Stream st
 }
 
 }  // namespace
-}  // namespace cuda
 
 Result<std::unique_ptr<StreamGate>> hold_stream(void* handle) {
-  const cuda::Driver* driver = cuda::Driver::present();
-  if (driver == nullptr)
-    return fail(Code::unavailable, "this process has loaded no CUDA driver, and has no streams");
-  const auto stream = static_cast<cuda::Stream>(handle);
-  const cuda::OutsideCaptures outside(*driver);
-  cuda::Context context = nullptr;
-  if (const cuda::Status status = driver->stream_context(stream, &context); status != cuda::success)
-    return fail(driver->error("cuStreamGetCtx", status));
-  const cuda::InContext here(*driver, context);
-  if (here.status() != cuda::success) return fail(driver->error("cuCtxPushCurrent", here.status()));
+  const Driver& driver = *Driver::present();
+  const auto stream = static_cast<Stream>(handle);
+  const OutsideCaptures outside(driver);
+  Context context = nullptr;
+  if (const Status status = driver.stream_context(stream, &context); status != success)
+    return fail(driver.error("cuStreamGetCtx", status));
+  const InContext here(driver, context);
+  if (here.status() != success) return fail(driver.error("cuCtxPushCurrent", here.status()));
   int capturing = 0;
-  if (const cuda::Status status = driver->stream_is_capturing(stream, &capturing);
-      status != cuda::success)
-    return fail(driver->error("cuStreamIsCapturing", status));
+  if (const Status status = driver.stream_is_capturing(stream, &capturing); status != success)
+    return fail(driver.error("cuStreamIsCapturing", status));
   if (capturing != 0)
     return fail(Code::unsupported, "the stream is being captured: a graph would wait but once");
-  auto& waiting = cuda::WaitingStreams::all();
+  auto& waiting = WaitingStreams::all();
   if (auto entered = waiting.enter(context, stream); !entered)
     return fail(std::move(entered.error()));
-  auto gate = cuda::close_stream(*driver, stream);
+  auto gate = close_stream(driver, stream);
   if (!gate) {
     waiting.leave(context, stream);
     return gate;
   }
-  return std::make_unique<cuda::CountedGate>(context, stream, std::move(*gate));
+  return std::make_unique<CountedGate>(context, stream, std::move(*gate));
 }
 
-}  // namespace weft::core
+}  // namespace weft::core::cuda

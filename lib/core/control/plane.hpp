@@ -1,4 +1,4 @@
-// The control plane's inside. Split by behaviour: plane.cpp (starting, stopping, calls from other
+// The control plane. Split by behaviour: plane.cpp (starting, stopping, calls from other
 // threads), connecting.cpp (calls of connect), keeping.cpp (links that are made anew when they
 // end), peers.cpp (which connection is the link to a peer, and the handler's calls), liveness.cpp
 // (heartbeats and death).
@@ -30,25 +30,41 @@
 
 namespace weft::core {
 
-/// Kept alive by its threads and by the ControlPlane. What is posted to its contexts refers to it
-/// without owning it.
-class Core : public std::enable_shared_from_this<Core> {
+/// Its threads keep it alive. What is posted to its contexts refers to it without owning it.
+class ControlPlane : public std::enable_shared_from_this<ControlPlane> {
  public:
-  Core(ControlConfig config, ControlTuning tuning, Introduction self, ControlHandler& handler);
+  /// Starts listening. `self` without a token, `handler` must outlive the plane. What is returned
+  /// stops it with its last copy.
+  static Result<std::shared_ptr<ControlPlane>> start(const ControlConfig& config, Introduction self,
+                                                     ControlHandler& handler,
+                                                     const ControlTuning& tuning = {});
+  /// For start().
+  ControlPlane(ControlConfig config, ControlTuning tuning, Introduction self,
+               ControlHandler& handler);
 
   // plane.cpp; from any thread.
-  Result<void> open();
-  Result<void> stop(Deadline deadline);
+  /// Where peers reach this engine; empty without a listener.
   const std::string& address() const noexcept { return self_.address; }
+  /// Queues a notice; dropped if the link is down.
   void send(LinkId link, Notice notice);
-  void hang_up(LinkId link, std::string reason, Code code);
+  /// This engine's rail has another address: peers met from now on are told that one.
   void rail_moved(std::uint32_t rail, Blob address);
+  /// The peer of that name is not met anew any more.
   void let_go(std::string name);
+  /// Says goodbye on a link; down() follows, with an error of that code: `closed` if this engine
+  /// wants it no more, another if the data path is broken.
+  void hang_up(LinkId link, std::string reason, Code code = Code::closed);
+  /// Says goodbye on all links, and joins the threads. No handler call is under way or comes after
+  /// it returned ok; `timed_out` if a handler call did not return.
+  Result<void> stop(Deadline deadline);
   /// For the log.
   void trouble(const Error& error) const;
 
   // connecting.cpp; from any thread.
-  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep);
+  /// Meets the engine at `address`. Returns when the link is up; the existing link if the two have
+  /// met already. Not from within a handler call.
+  /// `keep`: whenever the link ends, the peer is met anew, as soon as it can be, until let_go().
+  Result<LinkId> connect(std::string_view address, Deadline deadline, bool keep = false);
 
   // What connections ask for and report; control thread only, as all that follows.
   asio::io_context& context() noexcept { return io_; }
@@ -89,6 +105,7 @@ class Core : public std::enable_shared_from_this<Core> {
   };
 
   // plane.cpp
+  Result<void> open();
   void run(asio::io_context& context, const char* name);
   ConnectionPtr add(asio::ip::tcp::socket socket, AttemptPtr attempt);
   void accepted(asio::ip::tcp::socket socket);
