@@ -153,6 +153,10 @@ void Core::health(LinkId link, Health health) {
   if (!silenced_) handler_.health(link, health);
 }
 
+void Core::leaving(LinkId link, std::uint64_t taken) {
+  if (!silenced_) handler_.leaving(link, taken);
+}
+
 void Core::refused(LinkEnd how, const Error& why) const {
   if (config_.on_refused && !silenced_) config_.on_refused(how, why);
 }
@@ -162,6 +166,15 @@ void Core::report_down(const ConnectionPtr& connection) {
   handler_.down(connection->id, connection->how_over, *connection->why_over);
 }
 
+/// A goodbye tells a peer that was up what was taken of its messages.
+std::optional<ControlMessage> Core::with_taken(const Connection& connection,
+                                               std::optional<ControlMessage> last) const {
+  Goodbye* const goodbye = last ? std::get_if<Goodbye>(&*last) : nullptr;
+  if (goodbye != nullptr && connection.stage == Stage::up && !silenced_)
+    goodbye->taken = handler_.taken_from(connection.id);
+  return last;
+}
+
 void Core::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
                const std::optional<ControlMessage>& last) {
   if (connection->stage == Stage::over) return;
@@ -169,7 +182,7 @@ void Core::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
   connection->how_over = how;
   connection->why_over = Error(why).with_peer(connection->peer.name);
   connection->meet_unwanted = true;
-  connection->retire(last);
+  connection->retire(with_taken(*connection, last));
   forget(connection);
   const bool met = was_chosen && how != LinkEnd::unreachable;
   if (!connection->initiated && !met && why.code() != Code::cancelled) refused(how, why);
