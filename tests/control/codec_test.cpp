@@ -22,7 +22,7 @@ std::vector<Blob> all_frames() {
       Ready{{{255, "no slot is free"}, {0, ""}}},
       Refusal{Code::stale, "old"},
       Heartbeat{},
-      Goodbye{"bye"},
+      Goodbye{"bye", 3},
       Notice(LookupRequest{1, "grant"}),
       Notice(LookupAbandoned{1}),
       Notice(LookupReply{1, Blob(100)}),

@@ -6,6 +6,29 @@
 namespace weft::test {
 namespace {
 
+constexpr int rounds = 50;
+
+/// Opens an engine again and again, and closes it as soon as it got what it waits for: first the
+/// signal of a transfer, then a message of that many bytes.
+WEFT_ROLE(leaver) {
+  Config config =
+      config_for(Variant{arguments.at(0), arguments.at(1) == "bounce" ? TransportKind::bounce
+                                                                      : TransportKind::one_sided});
+  for (int i = 0; i < rounds; ++i) {
+    Engine engine = must(Engine::open(config));
+    Segment segment = must(engine.add(Memory::own(100'000)));
+    Grant grant = must(segment.grant({}, Rights::write));
+    must(engine.publish("memory", grant));
+    parent.say(engine.address());
+    const Peer peer = must(engine.accept(soon()));
+    must(must(engine.receive(peer, 1, ~std::uint64_t{0})).wait(soon()));
+    must(must(engine.expect(peer, 7, 2)).wait(soon()));
+    must(engine.close(soon()));
+    parent.say(holds(bytes_of(segment), 5) ? "all there" : "bytes are missing");
+  }
+  return 0;
+}
+
 class Closing : public testing::TestWithParam<Variant> {
  protected:
   Config config = config_for(GetParam());
@@ -50,6 +73,46 @@ TEST_P(Closing, HandlesOutliveTheEngine) {
   EXPECT_TRUE(succeeds(local->release(soon()))) << "no rail is left that could touch it";
   Engine another = must(Engine::open(config));
   EXPECT_FALSE(another.submit(*prepared));
+}
+
+TEST_P(Closing, PeerThatHasWhatItWaitedForEndsTransfersAsDone) {
+  Child leaver("leaver", {GetParam().provider,
+                          GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided"});
+  Engine engine = must(Engine::open(config));
+  Segment segment = must(engine.add(Memory::own(100'000)));
+  fill(bytes_of(segment), 5);
+  const Pair halves[] = {{0, 0, 50'000}, {50'000, 50'000, 50'000}};
+  const Blob message(3000);
+  for (int i = 0; i < rounds; ++i) {
+    const Peer peer = must(engine.connect(leaver.hear(), soon()));
+    const Remote remote = must(engine.lookup(peer, "memory", soon()));
+    must(engine.send(peer, 1, message, soon()));
+    std::vector<Transfer> transfers;
+    for (const Pair& half : halves)
+      transfers.push_back(
+          must(engine.write(segment, remote, std::span(&half, 1), {.signal = Signal{.id = 7}})));
+    for (Transfer& transfer : transfers)
+      ASSERT_TRUE(succeeds(transfer.wait(soon()))) << "round " << i;
+    ASSERT_EQ(leaver.hear(), "all there");
+  }
+  EXPECT_EQ(leaver.join(), 0);
+}
+
+TEST_P(Closing, PeerThatHasNotTakenTheSignalFailsTheTransfer) {
+  Config sleeper = config;
+  sleeper.progress = Progress::manual;  // it takes nothing, since nobody calls
+  config.inline_copy_bytes = 0;
+  Couple pair = couple(config, sleeper);
+  Segment local = must(pair.a.add(Memory::own(1000)));
+  Segment remote = must(pair.b.add(Memory::own(1000)));
+  const Grant grant = must(remote.grant({}, Rights::write));
+  const Remote there = must(pair.a.import(grant.blob()));
+  const Pair all[] = {{0, 0, 1000}};
+  Transfer transfer = must(pair.a.write(local, there, all, {.signal = Signal{1}}));
+  std::this_thread::sleep_for(a_while);
+  if (transfer.state() == State::done) GTEST_SKIP() << "its provider takes messages by itself";
+  must(pair.a.disconnect(pair.to_b));
+  EXPECT_FALSE(transfer.wait(soon()));
 }
 
 TEST_P(Closing, EndsTransfersInFlight) {

@@ -35,10 +35,10 @@ struct Nearness {
 };
 
 /// The engine's reactions to events on a link. The calls for one link come one at a time
-/// and in order: meet, up, received..., down. Where a rail of either side does not reach the other,
-/// meet comes again, after a down if it had succeeded here. meet() comes on the setup thread, which
-/// may block, one link after the other; the rest comes on the control thread, which must not. So a
-/// meet() may run beside a call for another link.
+/// and in order: meet, up, received..., leaving, down. Where a rail of either side does not reach
+/// the other, meet comes again, after a down if it had succeeded here. meet() comes on the setup
+/// thread, which may block, one link after the other; the rest comes on the control thread, which
+/// must not. So a meet() may run beside a call for another link.
 class ControlHandler {
  public:
   virtual ~ControlHandler() = default;
@@ -54,6 +54,11 @@ class ControlHandler {
   virtual void received(LinkId link, Notice notice) = 0;
   /// How the peer does has changed: it is `up`, `slow` or `silent`. Between up() and down().
   virtual void health(LinkId link, Health health) = 0;
+  /// Packets of the peer's messages that this engine has taken so far. Its goodbye says so.
+  virtual std::uint64_t taken_from(LinkId) { return 0; }
+  /// The peer says goodbye, and that it has taken so many packets of this engine's messages.
+  /// down() follows.
+  virtual void leaving(LinkId, std::uint64_t /*taken*/) {}
   /// The link is gone, or is met again. Once for each meet() that left no rail out.
   virtual void down(LinkId link, LinkEnd how, const Error& why) = 0;
 };

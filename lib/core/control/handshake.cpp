@@ -328,6 +328,7 @@ void Connection::take(const Heartbeat& heartbeat) {
 void Connection::take(const Goodbye& goodbye) {
   // The other side did not need a connection that this side accepted: no reason to report it.
   const Code code = initiated || chosen() ? Code::peer_down : Code::cancelled;
+  if (stage == Stage::up) plane_.leaving(id, goodbye.taken);
   plane_.end(shared(), LinkEnd::goodbye,
              Error(code, fmt::format("{} said goodbye: {}", who(), goodbye.reason)), std::nullopt);
 }

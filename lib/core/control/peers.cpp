@@ -154,6 +154,10 @@ void ControlPlane::health(LinkId link, Health health) {
   if (!silenced_) handler_.health(link, health);
 }
 
+void ControlPlane::leaving(LinkId link, std::uint64_t taken) {
+  if (!silenced_) handler_.leaving(link, taken);
+}
+
 void ControlPlane::refused(LinkEnd how, const Error& why) const {
   if (config_.on_refused && !silenced_) config_.on_refused(how, why);
 }
@@ -163,6 +167,15 @@ void ControlPlane::report_down(const ConnectionPtr& connection) {
   handler_.down(connection->id, connection->how_over, *connection->why_over);
 }
 
+/// A goodbye tells a peer that was up what was taken of its messages.
+std::optional<ControlMessage> ControlPlane::with_taken(const Connection& connection,
+                                                       std::optional<ControlMessage> last) const {
+  Goodbye* const goodbye = last ? std::get_if<Goodbye>(&*last) : nullptr;
+  if (goodbye != nullptr && connection.stage == Stage::up && !silenced_)
+    goodbye->taken = handler_.taken_from(connection.id);
+  return last;
+}
+
 void ControlPlane::end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
                        const std::optional<ControlMessage>& last) {
   if (connection->stage == Stage::over) return;
@@ -170,7 +183,7 @@ void ControlPlane::end(const ConnectionPtr& connection, LinkEnd how, const Error
   connection->how_over = how;
   connection->why_over = Error(why).with_peer(connection->peer.name);
   connection->meet_unwanted = true;
-  connection->retire(last);
+  connection->retire(with_taken(*connection, last));
   forget(connection);
   const bool met = was_chosen && how != LinkEnd::unreachable;
   if (!connection->initiated && !met && why.code() != Code::cancelled) refused(how, why);

@@ -91,6 +91,7 @@ class ControlPlane : public std::enable_shared_from_this<ControlPlane> {
   void agree(const ConnectionPtr& connection);
   void received(LinkId link, Notice notice);
   void health(LinkId link, Health health);
+  void leaving(LinkId link, std::uint64_t taken);
   /// Reports the connection as gone, once, and closes it after `last` was sent.
   void end(const ConnectionPtr& connection, LinkEnd how, const Error& why,
            const std::optional<ControlMessage>& last);
@@ -138,6 +139,8 @@ class ControlPlane : public std::enable_shared_from_this<ControlPlane> {
   void go_up(const ConnectionPtr& connection);
   void refused(LinkEnd how, const Error& why) const;
   void report_down(const ConnectionPtr& connection);
+  std::optional<ControlMessage> with_taken(const Connection& connection,
+                                           std::optional<ControlMessage> last) const;
   void move_attempts(const ConnectionPtr& from, const ConnectionPtr& to);
   void forget(const ConnectionPtr& connection);
   bool has_namesake(Place& place, const Connection& old, const Connection& fresh);

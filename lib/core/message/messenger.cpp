@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <utility>
 
 #include "base/log.hpp"
 #include "message_generated.h"
@@ -144,6 +146,7 @@ void Messenger::attend(Stream& stream) {
 std::size_t Messenger::pump() {
   receives_.progress();
   if (endpoint_.capability().path_failures && !in_flight_.empty()) rescue_overdue();
+  if (!failed_.empty()) tell_failed();
   if (attended_.empty()) return 0;
   std::size_t count = 0;
   std::swap(attended_, serving_);  // whom this round attends has its turn in the next
@@ -470,9 +473,26 @@ void Messenger::failed(Stream& stream, const InFlight& sent,
   if (Unacknowledged* message = sent.number ? stream.window.find(*sent.number) : nullptr) {
     message->phase = Phase::failed;
     message->buffer = nullptr;
-    end(peer, *message, error);
   }
-  if (peer.up()) on_broken_(peer, error);
+  failed_.push_back({sent.own_token, sent.number, error});
+}
+
+void Messenger::tell_failed() {
+  std::vector<Failed> later;
+  for (Failed& each : std::exchange(failed_, {})) {
+    if (!std::exchange(each.seen, true)) {
+      later.push_back(std::move(each));
+      continue;
+    }
+    Stream* const stream = stream_of(each.own_token);
+    if (stream == nullptr) continue;
+    const std::shared_ptr<PeerState> peer = stream->peer;
+    if (Unacknowledged* message = each.number ? stream->window.find(*each.number) : nullptr)
+      end(*peer, *message, each.error);
+    if (peer->up()) on_broken_(*peer, each.error);
+  }
+  failed_.insert(failed_.begin(), std::make_move_iterator(later.begin()),
+                 std::make_move_iterator(later.end()));
 }
 
 Received Messenger::arrived(Buffer& buffer, std::size_t length) {
@@ -512,6 +532,15 @@ void Messenger::take_acknowledgement(Stream& stream, std::uint64_t count, std::u
   if (taken || raised) attend(stream);
 }
 
+void Messenger::taken_at_goodbye(const PeerState& peer, std::uint64_t count) {
+  Stream* const stream = stream_to(peer);
+  if (stream == nullptr || count == 0) return;
+  if (count > stream->window.next())
+    return log(LogLevel::warning, "rail {}: {} says that it took {} packets of messages, of {}",
+               rail_name_, peer.introduction.name, count, stream->window.next());
+  take_acknowledgement(*stream, count, 0);
+}
+
 void Messenger::tidy() {
   for (auto& [token, stream] : streams_) {
     if (!std::exchange(stream.rests, true)) continue;
@@ -536,6 +565,8 @@ void Messenger::count_received(PeerTraffic& traffic, const Arrived& message) {
 }
 
 void Messenger::hand_on(Stream& stream, Arrived&& packet) {
+  // First, since what is handed on may let a call close the engine, whose goodbye tells of it.
+  stream.peer->packets_taken.store(stream.taken + 1, std::memory_order_release);
   if (packet.kind == MessageKind::fragment)
     stream.assembly.add(std::move(packet.bytes));
   else if (auto whole = stream.assembly.finish(std::move(packet.bytes)))

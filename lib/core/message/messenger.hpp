@@ -77,6 +77,8 @@ class Messenger final : private providers::CompletionHandler {
   void arrived_by_control(const PeerState& peer, Bytes message);
   /// The peer has the oldest of those that went to it over the control connection.
   void taken_by_control(const PeerState& peer);
+  /// The peer says goodbye, and has taken so many packets in all.
+  void taken_at_goodbye(const PeerState& peer, std::uint64_t count);
   /// The peer has given back so many of its credits.
   void credits_given_back(const PeerState& peer, std::uint64_t count);
   /// The peer's rail was closed and opened again. Messages that it has not acknowledged may be lost
@@ -92,7 +94,7 @@ class Messenger final : private providers::CompletionHandler {
   std::size_t posted() const noexcept { return receives_.posted(); }
   /// Of the buffers.
   std::uint64_t bytes() const noexcept { return receives_.bytes() + sends_.bytes(); }
-  bool has_work() const noexcept { return live_ > 0 || !attended_.empty(); }
+  bool has_work() const noexcept { return live_ > 0 || !attended_.empty() || !failed_.empty(); }
   /// Nothing is under way, not even to peers that are gone.
   bool idle() const noexcept { return in_flight_.empty() && attended_.empty(); }
 
@@ -155,9 +157,19 @@ class Messenger final : private providers::CompletionHandler {
     bool abandoned = false;  // its peer is gone, or it went by the control connection
   };
 
+  /// A message that can't be delivered. Told by the next pump(): a peer that closes breaks its
+  /// rails after it has said what it took, and that is in the worker's inbox by then.
+  struct Failed {
+    std::uint64_t own_token;
+    MessageNumber number;
+    Error error;
+    bool seen = false;  // by a pump() before
+  };
+
   void completed(providers::Posted& posted, const providers::Completion& completion) override;
   void advance(Stream& stream, Unacknowledged& message, const InFlight& sent);
   void failed(Stream& stream, const InFlight& sent, const providers::Completion& completion);
+  void tell_failed();
   Received arrived(Buffer& buffer, std::size_t length);
   Stream* stream_of(std::uint64_t own_token);
   Stream* stream_to(const PeerState& peer);
@@ -203,6 +215,7 @@ class Messenger final : private providers::CompletionHandler {
   std::vector<std::uint64_t> attended_, serving_;
   std::map<std::uint64_t, InFlight> in_flight_;  // by the send buffer's number: oldest first
   std::size_t live_ = 0;                         // of these, not abandoned
+  std::vector<Failed> failed_;
   std::uint64_t next_post_ = 0;
 };
 

@@ -63,7 +63,8 @@ class PeerState {
   Mailbox mailbox;
   Outbox outbox;
 
-  std::atomic<std::size_t> checked_parts{0};  // that are hashed here because the peer asked
+  std::atomic<std::uint64_t> packets_taken{0};  // of its messages, before a call learns of them
+  std::atomic<std::size_t> checked_parts{0};    // that are hashed here because the peer asked
 
   /// Where one of its rails can be reached: not where it said at first, if it was opened again.
   Blob rail_address(std::uint32_t rail) const {

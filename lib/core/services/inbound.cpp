@@ -48,4 +48,13 @@ void Inbound::received(LinkId link, Notice notice) {
   std::visit(Dispatch{to_, *peer}, std::move(notice));
 }
 
+std::uint64_t Inbound::taken_from(LinkId link) {
+  const auto peer = to_.table.find(link);
+  return peer ? peer->packets_taken.load(std::memory_order_acquire) : 0;
+}
+
+void Inbound::leaving(LinkId link, std::uint64_t taken) {
+  if (const auto peer = to_.table.find(link)) to_.messages.peer_leaves(peer, taken);
+}
+
 }  // namespace weft::core

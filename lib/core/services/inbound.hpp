@@ -37,6 +37,8 @@ class Inbound final : public ControlHandler {
   void up(LinkId link, bool incoming) override { to_.peers.up(link, incoming); }
   void received(LinkId link, Notice notice) override;
   void health(LinkId link, Health health) override { to_.peers.health(link, health); }
+  std::uint64_t taken_from(LinkId link) override;
+  void leaving(LinkId link, std::uint64_t taken) override;
   void down(LinkId link, LinkEnd how, const Error& why) override { to_.peers.down(link, how, why); }
 
  private:

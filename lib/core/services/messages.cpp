@@ -170,4 +170,9 @@ void Messages::take(const PeerState& peer, const FallbackTaken&) {
   });
 }
 
+void Messages::peer_leaves(const std::shared_ptr<PeerState>& peer, std::uint64_t taken) {
+  peer->message_rail().worker().post(
+      [peer, taken] { peer->message_rail().messenger().taken_at_goodbye(*peer, taken); });
+}
+
 }  // namespace weft::core

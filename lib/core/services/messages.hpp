@@ -52,6 +52,8 @@ class Messages {
   void take(PeerState& peer, const SignalFailed& notice);
   void take(const PeerState& peer, FallbackMessage&& notice);
   void take(const PeerState& peer, const FallbackTaken& notice);
+  /// It says goodbye, and has taken so many packets of messages in all.
+  void peer_leaves(const std::shared_ptr<PeerState>& peer, std::uint64_t taken);
 
  private:
   template <typename Wait>

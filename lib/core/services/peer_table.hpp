@@ -1,6 +1,8 @@
 // All peers of an engine, by link and by name.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <memory>
 #include <string>
@@ -34,10 +36,16 @@ class PeerTable {
     std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
     tell_arrivals();
   }
-  void remove(LinkId link) {
+  /// The peer is gone. One that said goodbye may have left signals: accept() still returns it, but
+  /// for the oldest of many.
+  void remove(LinkId link, bool said_goodbye) {
     const Lock lock(mutex_);
     by_link_.erase(link);
-    std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+    if (!said_goodbye)
+      std::erase_if(arrivals_, [&](const auto& peer) { return peer->link == link; });
+    const auto is_gone = [](const auto& peer) { return !peer->up(); };
+    if (std::count_if(arrivals_.begin(), arrivals_.end(), is_gone) > most_gone)
+      arrivals_.erase(std::find_if(arrivals_.begin(), arrivals_.end(), is_gone));
     tell_arrivals();
   }
   std::shared_ptr<PeerState> find(LinkId link) const {
@@ -89,6 +97,8 @@ class PeerTable {
   }
 
  private:
+  static constexpr std::ptrdiff_t most_gone = 64;  // arrivals, in programs that never accept
+
   void tell_arrivals() WEFT_REQUIRES(mutex_) { arrived_.set(closed_ || !arrivals_.empty()); }
   std::shared_ptr<PeerState> up_as(const std::string& name) const WEFT_REQUIRES(mutex_) {
     for (const auto& [link, peer] : by_link_)

@@ -22,6 +22,10 @@ constexpr auto return_time = std::chrono::seconds(2);
 // that did not get to it in this time is stuck.
 constexpr auto burial_time = std::chrono::milliseconds(250);
 
+// The same for a peer that said goodbye, and thereby what has reached it: until a progress thread
+// has told the transfers, or the application that makes progress itself has looked.
+constexpr auto farewell_time = std::chrono::seconds(1);
+
 // Posting receives for a new peer is a matter of microseconds; a thread that does not get to it in
 // this time is stuck.
 constexpr auto meeting_time = std::chrono::seconds(5);
@@ -208,20 +212,27 @@ void Peers::down(LinkId link, LinkEnd how, const Error& why) {
   if (!peer) return;
   const bool was_up = peer->up();
   peer->set_down(why);
-  around_.table.remove(link);
+  around_.table.remove(link, how == LinkEnd::goodbye);
   const Error error = peer->down_error();
   log(LogLevel::info, "peer {} is down: {}", peer->introduction.name, why.to_string());
   if (was_up && around_.ledger) around_.ledger->rare().peer_lost(how);
   around_.imports.link_down(link, error);
   around_.grants.link_down(link);
   around_.reopening.link_down(link);
-  // At once and here, whatever the progress threads are doing; the rails follow when they can.
-  around_.workers.end_those_of(*peer, error);
+  const bool politely = how == LinkEnd::goodbye;
+  if (politely)  // those that it has taken the signals of end first, as done: Messages::peer_leaves
+    peer->message_rail().worker().post(
+        [this, peer, error] { around_.workers.end_those_of(*peer, error); });
+  else  // at once and here, whatever the progress threads are doing
+    around_.workers.end_those_of(*peer, error);
+  // While this engine closes its rails stay open to the peer, so that it learns of the goodbye
+  // before they break.
+  const bool on_rails = around_.gate.closing();
   {
     const Lock lock(mutex_);
-    dead_.push_back({peer, Clock::now()});
+    dead_.push_back({peer, Clock::now() + (politely ? farewell_time : burial_time), on_rails});
   }
-  around_.workers.forget(peer);
+  if (!on_rails) around_.workers.forget(peer);
   if (was_up && around_.config.peer_events)
     around_.events.push(
         {Event::Kind::peer_down, 0, State::active, peer->introduction.name, error, {}});
@@ -231,13 +242,17 @@ void Peers::reap(Clock::time_point now) {
   std::vector<Dead> due;
   {
     const Lock lock(mutex_);
-    const auto first = std::partition(dead_.begin(), dead_.end(), [&](const Dead& each) {
-      return each.since + burial_time > now;
-    });
+    const auto first = std::partition(dead_.begin(), dead_.end(),
+                                      [&](const Dead& each) { return each.due > now; });
     std::move(first, dead_.end(), std::back_inserter(due));
     dead_.erase(first, dead_.end());
   }
-  for (const Dead& each : due) each.peer->mailbox.close(each.peer->down_error());
+  for (const Dead& each : due) {
+    const Error error = each.peer->down_error();
+    around_.workers.end_those_of(*each.peer, error);
+    each.peer->mailbox.close(error);
+    if (each.on_rails) around_.workers.forget(each.peer);
+  }
 }
 
 void Peers::flush(Deadline deadline) {

@@ -64,6 +64,7 @@ class Peers {
   void health(LinkId link, Health health);
   void down(LinkId link, LinkEnd how, const Error& why);
   /// Ends the waits for peers that are gone, should the progress thread be stuck that ends them.
+  /// Forgets those that are still on the rails.
   void reap(Clock::time_point now);
   void reap_all() { reap(Clock::time_point::max()); }
 
@@ -79,7 +80,8 @@ class Peers {
   const Around around_;
   struct Dead {
     std::shared_ptr<PeerState> peer;
-    Clock::time_point since;
+    Clock::time_point due;  // to be reaped
+    bool on_rails = false;  // which this engine, as it closes, keeps for it until then
   };
   Mutex mutex_;
   std::vector<Dead> dead_ WEFT_GUARDED_BY(mutex_);  // and not reaped yet

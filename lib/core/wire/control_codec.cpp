@@ -120,7 +120,7 @@ struct Encoder {
     return body(fb::CreateHeartbeat(to, heartbeat.progressing));
   }
   Body operator()(const Goodbye& goodbye) const {
-    return body(fb::CreateGoodbye(to, sentence_of(to, goodbye.reason)));
+    return body(fb::CreateGoodbye(to, sentence_of(to, goodbye.reason), goodbye.taken));
   }
   Body operator()(const Notice& notice) const { return std::visit(*this, notice); }
   Body operator()(const LookupRequest& lookup) const {
@@ -477,8 +477,10 @@ Result<ControlMessage> from(const fb::Envelope& envelope) {
     }
     case fb::Body::Heartbeat:
       return Heartbeat{envelope.body_as_Heartbeat()->progressing()};
-    case fb::Body::Goodbye:
-      return Goodbye{sentence_from(envelope.body_as_Goodbye()->reason())};
+    case fb::Body::Goodbye: {
+      const fb::Goodbye& goodbye = *envelope.body_as_Goodbye();
+      return Goodbye{sentence_from(goodbye.reason()), goodbye.taken()};
+    }
     case fb::Body::LookupRequest:
       return from(*envelope.body_as_LookupRequest());
     case fb::Body::LookupAbandoned:

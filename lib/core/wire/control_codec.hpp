@@ -55,6 +55,7 @@ struct Heartbeat {
 };
 struct Goodbye {
   std::string reason;
+  std::uint64_t taken = 0;  // packets of the receiver's messages, in all
 };
 /// A message that only later versions of the protocol know.
 struct UnknownMessage {};

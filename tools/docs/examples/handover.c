@@ -6,7 +6,7 @@
 #include <weft/weft.h>
 
 enum { cache_bytes = 64 << 20, block_bytes = 65536, block_count = 2 };
-enum { blocks_are_there = 7, prefill_is_done = 8, cache_is_free = 9 };
+enum { blocks_are_there = 7 };
 
 static const int64_t patience = INT64_C(30) * 1000000000;
 static const weft_pair blocks[block_count] = {
@@ -29,7 +29,6 @@ static weft_code decode(const char* address, weft_error** error) {
   weft_grant* grant = NULL;
   weft_peer* peer = NULL;
   weft_expectation* ready = NULL;
-  weft_expectation* done = NULL;
 
   weft_code code = weft_config_create(&config, error);
   if (!code) code = weft_config_set(config, "listen", address, error);
@@ -43,13 +42,8 @@ static weft_code decode(const char* address, weft_error** error) {
   if (!code) code = weft_engine_expect(engine, peer, blocks_are_there, 1, NULL, &ready, error);
   if (!code) code = weft_expectation_wait(ready, patience, error);
   if (!code) count_right_bytes(cache);
-  if (!code) code = weft_segment_release(cache, patience, error);
-  /* No peer can write any more. Prefill may still wait to hear that its signal came. */
-  if (!code) code = weft_engine_expect(engine, peer, prefill_is_done, 1, NULL, &done, error);
-  if (!code) code = weft_expectation_wait(done, patience, error);
-  if (!code) code = weft_engine_signal(engine, peer, cache_is_free, NULL, 0, patience, error);
+  if (!code) code = weft_segment_release(cache, patience, error); /* no peer can write any more */
 
-  weft_expectation_free(done);
   weft_expectation_free(ready);
   weft_peer_free(peer);
   weft_grant_free(grant);
@@ -65,7 +59,6 @@ static weft_code prefill(const char* address, weft_error** error) {
   weft_peer* peer = NULL;
   weft_remote* remote = NULL;
   weft_transfer* transfer = NULL;
-  weft_expectation* last = NULL;
   const weft_transfer_options options = {
       .size = sizeof options, .signal = true, .signal_id = blocks_are_there};
 
@@ -79,12 +72,7 @@ static weft_code prefill(const char* address, weft_error** error) {
         weft_engine_write(engine, cache, remote, blocks, block_count, &options, &transfer, error);
   if (!code) code = weft_transfer_wait(transfer, patience, error);
   if (!code) printf("%d bytes written\n", block_count * block_bytes);
-  if (!code) code = weft_engine_signal(engine, peer, prefill_is_done, NULL, 0, patience, error);
-  /* Decode may not have met this engine yet, which has to stay until then. */
-  if (!code) code = weft_engine_expect(engine, peer, cache_is_free, 1, NULL, &last, error);
-  if (!code) code = weft_expectation_wait(last, patience, error);
 
-  weft_expectation_free(last);
   weft_transfer_free(transfer);
   weft_remote_free(remote);
   weft_peer_free(peer);

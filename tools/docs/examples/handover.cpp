@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t cache_bytes = 64 << 20;
-constexpr std::uint64_t blocks_are_there = 7, prefill_is_done = 8, cache_is_free = 9;
+constexpr std::uint64_t blocks_are_there = 7;
 constexpr auto patience = 30s;
 constexpr Pair blocks[] = {{.local = 0, .remote = 4096, .length = 65536},
                            {.local = 131072, .remote = 1 << 20, .length = 65536}};
@@ -36,12 +36,7 @@ Result<void> decode(const char* address) {
     const auto right = std::count(begin, begin + block.length, std::byte{1});
     std::printf("%ld of %lu bytes are right\n", right, static_cast<unsigned long>(block.length));
   }
-  if (auto released = cache->release(Deadline::in(patience)); !released) return released;
-  // No peer can write any more. Prefill may still wait to hear that its signal came.
-  auto done = engine->expect(*peer, prefill_is_done, /*count*/ 1);
-  if (!done) return fail(done.error());
-  if (auto signals = done->wait(Deadline::in(patience)); !signals) return fail(signals.error());
-  return engine->signal(*peer, {.id = cache_is_free}, Deadline::in(patience));
+  return cache->release(Deadline::in(patience));  // no peer can write any more
 }
 
 Result<void> prefill(const char* address) {
@@ -61,12 +56,6 @@ Result<void> prefill(const char* address) {
   if (auto ended = transfer->wait(Deadline::in(patience)); !ended) return ended;
   std::printf("%lu bytes written over %s\n",
               static_cast<unsigned long>(transfer->report().bytes_done), peer->rails()[0].c_str());
-  const Signal done{.id = prefill_is_done};
-  if (auto told = engine->signal(*peer, done, Deadline::in(patience)); !told) return told;
-  // Decode may not have met this engine yet, which has to stay until then.
-  auto last = engine->expect(*peer, cache_is_free, /*count*/ 1);
-  if (!last) return fail(last.error());
-  if (auto signals = last->wait(Deadline::in(patience)); !signals) return fail(signals.error());
   return {};
 }
 
