@@ -69,6 +69,49 @@ def check_paths(root, text):
                 yield number, f"{path}: there is no such file"
 
 
+LIMITS = "tools/docs/limits.md"
+TEST_NAME = re.compile(r"`(\w+)\.(\w+)`")
+TEST_FILE = re.compile(r"`(tests/[\w./-]+)`")
+ERROR_TEXT = re.compile(r'"((?:[^"\\]|\\.)+)"')
+DEFINITION = re.compile(r"^(?:TYPED_)?TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.MULTILINE)
+JOINED = re.compile(r'"\s*\n\s*"')
+
+
+def tests_of(root):
+    """The names of tests that there are, as Suite.Name."""
+    return {".".join(found) for path in sorted((root / "tests").rglob("*.cpp"))
+            for found in DEFINITION.findall(path.read_text())}
+
+
+def sources_of(root):
+    """All that says errors, with the parts of each text in one."""
+    folders = (root / name for name in ("lib", "providers", "topo"))
+    return "\n".join(JOINED.sub("", path.read_text()) for folder in folders
+                     for end in ("*.cpp", "*.hpp") for path in sorted(folder.rglob(end)))
+
+
+def check_limits(root, tests, sources, text):
+    """Each row of the limits names a test that there is, or the text of an error."""
+    heads = True
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith("|"):
+            heads = True
+            continue
+        if heads or line.startswith("|--"):
+            heads = False
+            continue
+        shown = re.split(r"(?<!\\)\|", line)[-2]
+        named = [".".join(name) for name in TEST_NAME.findall(shown)]
+        files = TEST_FILE.findall(shown)
+        words = ERROR_TEXT.findall(re.sub(r"`[^`]*`", "", shown))
+        if not named + files + words:
+            yield number, "it names neither a test nor an error"
+        yield from ((number, f"{name}: there is no such test") for name in named if name not in tests)
+        yield from ((number, f"{file}: there is no such file") for file in files
+                    if not (root / file).is_file())
+        yield from ((number, f'"{said}": no error says so') for said in words if said not in sources)
+
+
 # --- Code ------------------------------------------------------------------------------------
 
 CPP_HEAD = """
@@ -267,6 +310,9 @@ def check_all(options):
             for block in pages.blocks(text):
                 if block.language in code:
                     code[block.language].append((path, block))
+    if (limits := options.root / LIMITS).is_file():
+        add(LIMITS, check_limits(options.root, tests_of(options.root), sources_of(options.root),
+                                 limits.read_text()))
     add("README.md", check_readme((options.root / "README.md").read_text()))
 
     include = [flag for folder in options.include for flag in ("-I", folder)]

@@ -67,6 +67,37 @@ class Paths(unittest.TestCase):
         self.assertEqual(self.found("`tests/docs/check_pages` `tests/unit/*.cpp` `a/b` lib/gone"), [])
 
 
+class Limits(unittest.TestCase):
+    head = "| limit | shown by |\n|---|---|\n"
+    tests, sources = {"Suite.Name"}, 'fail("there is no room");'
+
+    def found(self, row):
+        return [words for _, words in check_pages.check_limits(
+            check_pages.ROOT, self.tests, self.sources, f"Text.\n\n{self.head}{row}\n\nText.")]
+
+    def test_those_that_nothing_shows_are_found(self):
+        self.assertEqual(self.found("| a `Suite.Name` | nothing |"),
+                         ["it names neither a test nor an error"])
+        self.assertEqual(self.found("| a | `Suite.Gone` |"), ["Suite.Gone: there is no such test"])
+        self.assertEqual(self.found("| a | `tests/docs/gone.cpp` |"),
+                         ["tests/docs/gone.cpp: there is no such file"])
+        self.assertEqual(self.found('| a | "there is room" |'), ['"there is room": no error says so'])
+
+    def test_those_that_are_shown_are_not(self):
+        self.assertEqual(self.found('| a | `Suite.Name`, "no room" |'), [])
+        self.assertEqual(self.found("| a | `tests/docs/check_pages.py` |"), [])
+
+    def test_names_and_texts_are_found_in_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            root = pathlib.Path(folder)
+            (root / "tests").mkdir()
+            (root / "lib").mkdir()
+            (root / "tests/a_test.cpp").write_text("TEST_P(A, B) {\n}\nTEST(C,\n     D) {\n}\n")
+            (root / "lib/a.cpp").write_text('fail("one "\n     "text");')
+            self.assertEqual(check_pages.tests_of(root), {"A.B", "C.D"})
+            self.assertIn("one text", check_pages.sources_of(root))
+
+
 class Code(unittest.TestCase):
     def words(self, language, text):
         compiler = {"cpp": [os.environ.get("CXX", "c++"), "-std=c++20"],
