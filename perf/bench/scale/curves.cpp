@@ -1,9 +1,8 @@
-#include "report/curves.hpp"
+#include "scale/curves.hpp"
 
 #include <fmt/format.h>
 
 #include "common/drawing_program.hpp"
-#include "common/printable.hpp"
 
 namespace weft::perf {
 namespace {
@@ -14,17 +13,10 @@ tool::DrawingProgram gnuplot() {
 
 }  // namespace
 
-std::string in_quotes(std::string_view text) {
-  std::string quote = "'";
-  for (const char each : tool::printable(text))
-    quote += each == '\'' ? std::string("''") : std::string(1, each);
-  return quote + "'";
-}
-
-void Curves::add(const std::string& name, const std::string& line, const std::string& look) {
+void Curves::add(const std::string& name, const std::string& line) {
   for (Curve& curve : all_)
     if (curve.name == name) return void(curve.lines += line);
-  all_.push_back({name, line, look});
+  all_.push_back({name, line});
 }
 
 std::string Curves::data(char prefix) const {
@@ -34,12 +26,11 @@ std::string Curves::data(char prefix) const {
   return text;
 }
 
-std::string Curves::plot(char prefix, std::string_view how, bool titles) const {
+std::string Curves::plot(char prefix, std::string_view how) const {
   std::string text;
   for (std::size_t i = 0; i < all_.size(); ++i)
-    text += fmt::format(
-        "{}${}{} {} {} {}", i == 0 ? "plot " : ", ", prefix, i, how, all_[i].look,
-        titles ? fmt::format("title {} noenhanced", in_quotes(all_[i].name)) : "notitle");
+    text += fmt::format("{}${}{} {} title '{}' noenhanced", i == 0 ? "plot " : ", ", prefix, i, how,
+                        all_[i].name);
   return text + "\n";
 }
 
