@@ -61,7 +61,9 @@ class Guide:
             return self.listen(program, words)
         measures = program == "weft-perf" and words[0] != "plan"
         if measures:
-            words += ["--json" if words[0] == "weights" else "--csv", NOT_HERE]
+            if "--json" not in words:
+                words += ["--json", ""]
+            words[words.index("--json") + 1] = NOT_HERE
         elif "--peer" in words:
             words[words.index("--peer") + 1] = self.peer(words)
         if words[0] in ("demo", "prefill"):

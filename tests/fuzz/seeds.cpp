@@ -1,5 +1,5 @@
 // Writes one valid input of each kind for each target, by the encoders as they are: where fuzzing
-// begins, and where tests/fuzz/corpus comes from.
+// begins. corpus.tar.xz has what was found besides.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

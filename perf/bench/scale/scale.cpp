@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "common/output.hpp"
-#include "report/curves.hpp"
 #include "report/spread.hpp"
+#include "scale/curves.hpp"
 #include "scale/points.hpp"
 #include "shared/options.hpp"
 #include "shared/sides.hpp"

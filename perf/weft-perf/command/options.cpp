@@ -237,13 +237,9 @@ void add_measuring(CLI::App& app, Options& options) {
 void add_output(CLI::App& app, Options& options) {
   OptionGroup group(app, "Output");
   group.flag("--wide", options.wide, "Show all columns of the table, however long its lines get");
-  group.file("--json", options.json, "Write all results there; -: to standard output, alone");
-  group.file("--csv", options.csv,
-             "Write a line for each point there; -: to standard output, alone");
-  group.text("--plot", options.plot, "FILE.svg|FILE.png",
-             "Draw bandwidth and latency against size there, in the format that the name says; "
-             "needs gnuplot");
-  group.file("--html", options.html, "Write a report there that is one file; needs gnuplot");
+  group.file("--json", options.json,
+             "Write all results there; -: to standard output, alone. weft-perf-report makes CSV, "
+             "pictures and HTML of them");
   const auto compared =
       group.file("--compare", options.compare,
                  "Say what differs from the results in this file (--json) beyond noise; exit code "

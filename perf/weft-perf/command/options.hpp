@@ -20,7 +20,7 @@ struct Options {
   Site site;
   Grid grid;
   SweepOptions sweep;
-  std::string json, csv, compare, plot, html;
+  std::string json, compare;
   double threshold = 0.03;
   bool wide = false;  ///< The table has all its columns.
   std::string progress = "auto";

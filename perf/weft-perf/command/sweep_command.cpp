@@ -10,12 +10,12 @@
 #include <stop_token>
 
 #include "command/outcome.hpp"
-#include "command/outputs.hpp"
 #include "command/progress.hpp"
 #include "common/console.hpp"
 #include "common/interrupt.hpp"
 #include "common/layout.hpp"
 #include "common/local_address.hpp"
+#include "common/output.hpp"
 #include "compare/compare.hpp"
 #include "protocol/machine_facts.hpp"
 #include "protocol/started_side.hpp"
@@ -67,6 +67,8 @@ class Command {
   Result<Json> machines_of(Sides& sides);
   Error cause_of(Error failure, Sides& sides);
   int conclude(const Result<void>& swept, int signal);
+  bool takes_standard_output() const { return options_.json == tool::standard_output; }
+  bool write_results(const Json& results) const;
   int compare_with(const Json& old, const Json& results);
   void show(const PointResult& result);
 
@@ -83,7 +85,7 @@ class Command {
 };
 
 void Command::show(const PointResult& result) {
-  if (takes_standard_output(options_)) return;
+  if (takes_standard_output()) return;
   tool::print((shown_++ == 0 ? table_.head() : "") + table_.row(result));
 }
 
@@ -153,7 +155,7 @@ int Command::conclude(const Result<void>& swept, int signal) {
   results["date"] = date_;
   results["command_line"] = options_.command_line;
   if (shown_ > 0) tool::print(table_.foot(results_, machines_));
-  const bool written = write_results(options_, results, results_);
+  const bool written = write_results(results);
   if (signal != 0) return end_with_signal(signal);
   if (!swept) return end_with(swept.error());
   for (const PointResult& result : results_)
@@ -165,10 +167,17 @@ int Command::conclude(const Result<void>& swept, int signal) {
   return code == 0 && !written ? exit_failure : code;
 }
 
+bool Command::write_results(const Json& results) const {
+  if (options_.json.empty()) return true;
+  const auto written = tool::write_output(options_.json, results.dump(2) + "\n");
+  if (!written) say(written.error().message());
+  return written.has_value();
+}
+
 int Command::compare_with(const Json& old, const Json& results) {
   const auto compared = compare(old, results, options_.threshold);
   if (!compared) return end_with(compared.error());
-  (takes_standard_output(options_) ? tool::complain : tool::print)(text_of(*compared));
+  (takes_standard_output() ? tool::complain : tool::print)(text_of(*compared));
   if (compared->changes.empty())
     return end_with(fmt::format("{} has none of these points", options_.compare), exit_failure);
   if (!compared->tells())
@@ -317,7 +326,8 @@ int run_sweep(const Options& options) {
   auto points = points_of(options.grid);
   if (!points) return end_with(points.error().message(), exit_usage);
   // Before hours are spent on measuring, and before results may take its place.
-  if (auto checked = check_outputs(options); !checked) return end_with(checked.error());
+  if (!options.json.empty())
+    if (auto checked = tool::check_output(options.json); !checked) return end_with(checked.error());
   std::optional<Json> old;
   if (!options.compare.empty()) {
     auto read = read_baseline(options);

@@ -1,15 +1,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <set>
-#include <system_error>
 #include <thread>
 
 #include "command/options.hpp"
 #include "common/local_address.hpp"
 #include "common/options.hpp"
-#include "report/plot.hpp"
 
 namespace weft::perf {
 namespace {
@@ -28,21 +24,6 @@ std::optional<std::string> error_of_from(const Options& options) {
     return fmt::format("--from takes {} initiators at most", most_initiators);
   if (there > 0 && most > there)
     return fmt::format("--initiators asks for {} at once, and --from has {}", most, there);
-  return std::nullopt;
-}
-
-/// The one that is written last would be all that is left.
-std::optional<std::string> error_of_files(const Options& options) {
-  std::set<std::filesystem::path> seen;
-  if (!options.plot.empty() && !picture_of(options.plot))
-    return fmt::format("--plot writes SVG and PNG: '{}' ends neither with .svg nor with .png",
-                       options.plot);
-  if (options.html == "-") return "--html can't be written to standard output";
-  for (const std::string& path : {options.json, options.csv, options.plot, options.html}) {
-    std::error_code unknown;
-    if (!path.empty() && !seen.insert(std::filesystem::weakly_canonical(path, unknown)).second)
-      return fmt::format("two of --json, --csv, --plot and --html are to be '{}'", path);
-  }
   return std::nullopt;
 }
 
@@ -79,7 +60,6 @@ std::optional<std::string> usage_error(const Options& options) {
     return "each initiator needs an operation of --count at least";
   if (const auto wrong = error_of_targets(options)) return wrong;
   if (const auto wrong = error_of_from(options)) return wrong;
-  if (const auto wrong = error_of_files(options)) return wrong;
   return error_of_baselines(options);
 }
 

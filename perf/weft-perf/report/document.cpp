@@ -5,7 +5,9 @@
 #include <optional>
 
 #include "common/input.hpp"
+#include "report/columns.hpp"
 #include "report/summary.hpp"
+#include "report/title.hpp"
 
 namespace weft::perf {
 namespace {
@@ -61,6 +63,9 @@ Json shares_json(const PointResult& result, const Summary& sum) {
 Json point_json(const PointResult& result) {
   const Summary sum = summarize(result);
   Json json{{"point", result.point},
+            {"title", label_of(result)},
+            {"series", result.provider + " " + series_title(result.point)},
+            {"remarks", remarks_on(result, sum)},
             {"provider", result.provider},
             {"ceiling_gbps", result.runs.back().ceiling_gbps},
             {"gigabytes_per_second", spread_json(sum.gigabytes)},
@@ -110,6 +115,7 @@ Json document(const std::vector<PointResult>& results, const Json& settings, con
     if (!result.runs.empty()) points.push_back(point_json(result));
   Json json{{"format", "weft-perf"}, {"version", document_version}, {"ended", ending.how},
             {"machines", machines},  {"settings", settings},        {"points", points}};
+  json["notes"] = explanations(columns_of(baselines_of(results)), results, machines);
   if (!ending.why.empty()) json["error"] = ending.why;
   return json;
 }

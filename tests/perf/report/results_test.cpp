@@ -2,14 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <limits>
 #include <set>
-#include <sstream>
 
-#include "report/csv.hpp"
 #include "report/document.hpp"
 #include "report/summary.hpp"
 #include "report/table.hpp"
@@ -50,22 +47,8 @@ PointResult measured() {
 
 /// What a sweep has noted of where it ran.
 Json machines() {
-  const Json here{{"host", "prefill-1"},
-                  {"cpu", "8 cores, \"fast\""},
-                  {"cores", 8},
-                  {"kernel", "6.1"},
-                  {"weft", "0.1.0"},
-                  {"libfabric", "1.17"},
-                  {"congestion_control", "bbr"}};
-  Json there = here;
-  there["host"] = "decode-1";
-  Json third = there;
-  third["libfabric"] = "2.0";
-  return {{"initiator", here}, {"targets", {there, third}}};
-}
-
-std::string csv_of(const PointResult& result) {
-  return csv({result}, Json::object(), Json::object());
+  const Json held_back{{"congestion_control", "bbr"}};
+  return {{"initiator", held_back}, {"targets", {held_back, held_back}}};
 }
 
 /// With all its columns.
@@ -164,6 +147,10 @@ TEST(Results, DocumentSurvivesAFile) {
   EXPECT_EQ(made["error"], "by the test");
   ASSERT_EQ(made["points"].size(), 1U);  // One that was never run says nothing.
   const Json& point = made["points"][0];
+  EXPECT_EQ(point["title"], "net write 64.00 KiB x16 random, window 1");
+  EXPECT_EQ(point["series"], "net write x16 random, window 1");
+  EXPECT_EQ(point["remarks"], Json::array());
+  EXPECT_THAT(made["notes"].at(0).get<std::string>(), HasSubstr("GB/s (10^9 bytes)"));
   EXPECT_EQ(point["runs"].size(), 3U);
   EXPECT_EQ(point["gigabytes_per_second"]["median"], 2);
   EXPECT_EQ(point["latency_ns"]["p99.9"], 10'000);
@@ -186,40 +173,6 @@ TEST(Results, OtherFilesAreRefused) {
   }
   std::remove(path.c_str());
   EXPECT_EQ(read_document(path).error().code(), Code::not_found);
-}
-
-TEST(Results, CsvHasAValueForEachColumn) {
-  PointResult plain = measured();
-  plain.baselines.clear();
-  plain.latencies.clear();
-  std::istringstream lines(csv({measured(), PointResult{}, plain}, {{"verify", true}}, machines()));
-  std::vector<std::string> all;
-  for (std::string line; std::getline(lines, line);) all.push_back(line);
-  ASSERT_EQ(all.size(), 3U);
-  const auto columns = [](const std::string& line) {
-    bool inside = false;
-    return std::count_if(line.begin(), line.end(), [&](char letter) {
-      if (letter == '"') inside = !inside;
-      return letter == ',' && !inside;
-    });
-  };
-  EXPECT_EQ(columns(all[1]), columns(all[0]));
-  EXPECT_EQ(columns(all[2]), columns(all[0]));
-  EXPECT_THAT(all[0], HasSubstr("operation,peers,model,dtype,tokens,block_tokens,layer_groups,tp,"
-                                "peer_tp,pp,peer_pp,size,pieces,pattern,window"));
-  EXPECT_THAT(all[0], HasSubstr("raw_ratio,raw_low,raw_high,raw_p50_ratio,raw_p50_low,raw_p50_high,"
-                                "raw_p99_ratio,raw_p99_low,raw_p99_high"));
-  EXPECT_THAT(all[1], HasSubstr("write,1,,bf16,0,16,1,1,1,1,1,65536,16,random,1,1,0,tcp,net,0,4,"));
-  EXPECT_THAT(all[1], HasSubstr(",3,2,1,4,16,1000,10000,10000,10000,10000,10000,"));
-  EXPECT_THAT(all[1], HasSubstr(",tcp:0 0.75 tcp:1 0.25,"));
-  EXPECT_TRUE(all[0].ends_with(
-      ",seconds,count,warm_up_seconds,verify,host,cpu,cores,kernel,"
-      "congestion_control,weft,libfabric,peer_host,peer_cpu,peer_cores,peer_kernel,"
-      "peer_congestion_control,peer_weft,peer_libfabric"))
-      << all[0];
-  EXPECT_TRUE(all[1].ends_with(R"(,,,,true,prefill-1,"8 cores, ""fast""",8,6.1,bbr,0.1.0,1.17,)"
-                               R"(decode-1,"8 cores, ""fast""",8,6.1,bbr,0.1.0,1.17 / 2.0)"))
-      << all[1];
 }
 
 TEST(Results, TableSaysWhatWentWrong) {
@@ -261,7 +214,6 @@ TEST(Results, NoFigureForTheCopiesOfMessages) {
   EXPECT_EQ(copies(), 1.0);
   result.point.work.operation = Operation::message;
   EXPECT_TRUE(copies().is_null());
-  EXPECT_THAT(csv_of(result), HasSubstr(",0.42857142857142855,,300,"));
   EXPECT_THAT(table_row(result), HasSubstr("0.86+0.43      -"));
 }
 
@@ -289,25 +241,14 @@ TEST(Title, TellsCachesOfOtherShapesApart) {
   points[3].work.kv.layer_groups = 1;
   points[4].work.kv.tp = 2;
   points[5].work.kv.peer_tp = 2;
-  std::set<std::string> titles, series, lines;
+  std::set<std::string> titles, series;
   for (const Point& point : points) {
-    PointResult result = measured();
-    result.point = point;
     titles.insert(title(point));
     series.insert(series_title(point));
-    lines.insert(csv_of(result));
   }
   EXPECT_EQ(titles.size(), points.size());
   EXPECT_EQ(series.size(), points.size());
-  EXPECT_EQ(lines.size(), points.size());
   EXPECT_EQ(series_title(points[3]), "write DeepSeek-V3, window 1 layer-groups 1");
-}
-
-TEST(Results, CsvNamesTheMachinesThatMoveBytes) {
-  Json all = machines();
-  all["initiators"] = {{{"at", "b:1"}, {"machine", {{"host", "b"}}}}};
-  EXPECT_THAT(csv({measured()}, {{"from", {"b:1"}}}, all), HasSubstr(",b,,,,,,,decode-1,"));
-  EXPECT_THAT(csv({measured()}, {{"from", {"here", "b:1"}}}, all), HasSubstr(",prefill-1 / b,"));
 }
 
 /// As if the second initiator had been three times as fast.
@@ -338,8 +279,6 @@ TEST(Results, SeveralInitiatorsHaveShares) {
   EXPECT_THAT(table_row(result), HasSubstr("each 25.0-75.0 %"));
   EXPECT_THAT(table_foot({result}, Json()), HasSubstr("Several initiators"));
   EXPECT_THAT(table_foot({measured()}, Json()), testing::Not(HasSubstr("initiators")));
-  EXPECT_THAT(csv_of(result), HasSubstr(",overloaded,initiators,least_share,greatest_share"));
-  EXPECT_THAT(csv_of(result), HasSubstr(",0,2,0.25,0.75"));
 }
 
 TEST(Results, InitiatorsElsewhereAreNamed) {
@@ -363,15 +302,6 @@ TEST(Results, PointsWithoutInitiatorsHaveOne) {
   Json json(measured_by_two().point);
   json.erase("initiators");
   EXPECT_EQ(json.get<Point>(), measured().point);
-}
-
-TEST(Results, CsvSaysPriorityAndBuffers) {
-  PointResult result = measured();
-  EXPECT_THAT(csv_of(result), HasSubstr(",1,1,1,normal,0,"));
-  result.point.work.priority = Priority::bulk;
-  result.point.work.one_buffer = true;
-  EXPECT_THAT(csv_of(result), HasSubstr(",greatest_share,priority,one_buffer,"));
-  EXPECT_THAT(csv_of(result), HasSubstr(",1,1,1,bulk,1,"));
 }
 
 TEST(Title, NamesPrioritiesAndBuffersThatAreUnusual) {
