@@ -33,8 +33,7 @@ Capability make_record(const Spec& spec, const fi_info& info) {
   record.path_failures = spec.path_failed != nullptr;
   spec.quirks(info, record);
   Tuning& tuning = record.tuning;
-  for (std::uint64_t* bytes : {&tuning.chunk, &tuning.chunk_alone})
-    *bytes = std::min(*bytes, record.max_message);
+  tuning.chunk = std::min(tuning.chunk, record.max_message);
   for (std::size_t* chunks : {&tuning.window, &tuning.few_cores.window_on_host})
     *chunks = std::min(*chunks, record.window);
   return record;

@@ -63,7 +63,6 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   if (info.fabric_attr->prov_name == by_rxm) record.message_carriage.bounced_below = rxm_eager;
   record.device_memory_problem = "sockets are filled and emptied by the kernel, out of host memory";
   record.tuning.chunk = std::uint64_t{512} << 10;
-  record.tuning.chunk_alone = std::uint64_t{1} << 20;  // half the answers of 512 KiB
   record.tuning.window = 4;
   record.tuning.rails = 4;  // as many as were measured
   record.tuning.rails_sharing = 2;

@@ -36,10 +36,6 @@ unsigned most_in_a_row(std::size_t slice) noexcept {
 constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
-// A helper looks for more before it looks at anything else: so often in vain, some 2 us, and
-// until it has taken so many slices, some 20 us of the smallest. A row is not cut short for that.
-constexpr int looks_in_vain = 64;
-constexpr unsigned slices_at_a_time = 16;
 // What is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
 // has lost its core by then) is waited for by the clock;
 constexpr int patience = 1000;
@@ -92,11 +88,9 @@ void SharedCopy::copy_from_front(std::byte* to, const std::byte* from, std::size
   }
 }
 
-/// How many slices it has copied; 0: none is left. Where others were faster it counts as one, so
-/// that help() has an end.
-unsigned SharedCopy::help_once() noexcept {
+bool SharedCopy::help() noexcept {
   Slices slices{slices_.load(std::memory_order_acquire)};
-  if (slices.left() == 0) return 0;
+  if (slices.left() == 0) return false;
   // They are of this copy if a slice of it can be taken after they were read.
   std::byte* const to = to_.load(std::memory_order_relaxed);
   const std::byte* const from = from_.load(std::memory_order_relaxed);
@@ -107,72 +101,40 @@ unsigned SharedCopy::help_once() noexcept {
   unsigned taken = slices.portion(most);
   while (!slices_.compare_exchange_weak(slices.word, slices.word + taken * one_of_back,
                                         std::memory_order_acq_rel, std::memory_order_acquire)) {
-    if (slices.left() == 0 || slices.word / one_copy != copy) return 1;
+    if (slices.left() == 0 || slices.word / one_copy != copy) return true;
     taken = slices.portion(most);
   }
   const std::size_t end = (slices.all() - slices.back()) * slice, begin = end - taken * slice;
   std::memcpy(to + begin, from + begin, std::min(end, bytes) - begin);
   copied_from_back_.fetch_add(taken, std::memory_order_release);
-  return taken;
-}
-
-bool SharedCopy::help() noexcept {
-  unsigned slices = help_once();
-  if (slices == 0) return false;
-  for (int in_vain = 0; slices < slices_at_a_time && in_vain < looks_in_vain;) {
-    if (const unsigned more = help_once()) {
-      slices += more;
-      in_vain = 0;
-    } else {
-      ++in_vain;
-      core::relax();
-    }
-  }
   return true;
 }
 
 void SharedCopy::await_helper() noexcept {
   const unsigned slices = Slices{slices_.load(std::memory_order_relaxed)}.back();
-  Nanoseconds waited{};
   for (int look = 0; copied_from_back_.load(std::memory_order_acquire) != slices; ++look) {
-    if (look < patience) {
-      core::relax();
-    } else {
-      waited = await_late_helper(slices);
-      break;
-    }
+    if (look == patience) return await_late_helper(slices);
+    core::relax();
   }
-  balance_.helped(slices * slice_.load(std::memory_order_relaxed));
-  if (waited > Nanoseconds::zero()) leave_in_peace(balance_.held_up(waited));
 }
 
 /// As bounded as a copy is: a thread that has taken slices copies them before anything else.
-Nanoseconds SharedCopy::await_late_helper(unsigned slices) noexcept {
+void SharedCopy::await_late_helper(unsigned slices) noexcept {
   const auto begin = Clock::now();
-  auto now = begin;
-  for (; copied_from_back_.load(std::memory_order_acquire) != slices; now = Clock::now()) {
-    if (now - begin < long_wait)
+  while (copied_from_back_.load(std::memory_order_acquire) != slices) {
+    if (Clock::now() - begin < long_wait)
       sched_yield();
     else
       std::this_thread::sleep_for(rest);
   }
-  return now - begin;
-}
-
-void SharedCopy::leave_in_peace(Nanoseconds time) noexcept {
-  if (time == Nanoseconds::zero()) return;
-  peace_until_.store(count(Clock::now() + time), std::memory_order_relaxed);
-  attended_.store(false, std::memory_order_seq_cst);
 }
 
 void SharedCopy::attend(bool attends) noexcept {
-  const bool peace = count(Clock::now()) < peace_until_.load(std::memory_order_relaxed);
-  attended_.store(attends && !peace, std::memory_order_seq_cst);
+  attended_.store(attends, std::memory_order_seq_cst);
 }
 
 bool SharedCopy::is_worth_waking(std::size_t bytes, Clock::time_point now) noexcept {
   const auto last = last_alone_.exchange(count(now), std::memory_order_relaxed);
-  if (count(now) < peace_until_.load(std::memory_order_relaxed)) return false;
   if (bytes < worth_waking) {
     if (count(now - close_together) > last) return false;
     if (count(now) < next_waking_.load(std::memory_order_relaxed)) return false;

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <weft/deadline.hpp>
 
-#include "providers/shm/help_balance.hpp"
 #include "providers/shm/region.hpp"
 
 namespace weft::providers::shm {
@@ -24,8 +23,7 @@ class SharedCopy {
   /// By the thread that polls: from now on it does, or is about to sleep. Copies are offered only
   /// where a thread may look.
   void attend(bool attends) noexcept;
-  /// By the same: takes part in what is being copied just now, and in what follows closely. Whether
-  /// there was something.
+  /// By the same: takes part in what is being copied just now. Whether there was something.
   bool help() noexcept;
 
   /// By any thread, before a copy: whether the polling thread sleeps and has to be woken up now.
@@ -60,19 +58,15 @@ class SharedCopy {
 
   void offer(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
   void copy_from_front(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-  unsigned help_once() noexcept;
   void await_helper() noexcept;
-  Nanoseconds await_late_helper(unsigned slices) noexcept;
-  void leave_in_peace(Nanoseconds time) noexcept;
+  void await_late_helper(unsigned slices) noexcept;
 
   std::atomic<bool> attended_{false};
   using Time = std::atomic<Clock::rep>;
   Time last_alone_{0};   // a copy without a helper
   Time next_waking_{0};  // not before
-  Time peace_until_{0};  // no thread attends before
 
   alignas(cache_line) std::atomic<bool> taken_{false};
-  HelpBalance balance_;  // of the thread that has taken it
   // What is offered, in one line. All but `slices_` is written before there are slices, and not as
   // long as there are some.
   alignas(cache_line) std::atomic<std::uint64_t> slices_{0};

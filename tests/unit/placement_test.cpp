@@ -20,7 +20,6 @@ Capability sockets() {
   record.max_message = 1 << 30;
   record.window = 384;
   record.tuning = {.chunk = 512 * KiB,
-                   .chunk_alone = MiB,
                    .window = 4,
                    .rails = 4,
                    .rails_sharing = 2,
@@ -88,12 +87,6 @@ TEST(RailPlan, WhatTheOperatorSaysGoesBeforeAll) {
   EXPECT_FALSE(plan_rails(shared_memory(), {.rails = 2, .cores = 2}).one_for_mapped);
 }
 
-TEST(RailPlan, ChunksOfARailThatIsAloneMayBeLarger) {
-  EXPECT_EQ(plan_rails(sockets(), {.cores = 1}).chunk, MiB);
-  EXPECT_EQ(plan_rails(sockets(), {.cores = 2}).chunk, 512 * KiB);
-  EXPECT_EQ(plan_rails(shared_memory(), {.cores = 1}).chunk, 512 * KiB) << "no other number";
-}
-
 TEST(RailPlan, WindowsHoldSoManyChunksAndAnEighthOnTop) {
   const Window window = plan_rails(nic(), {.cores = 8}).window;
   EXPECT_EQ(window.operations, 64U) << "a quarter of all";
@@ -116,7 +109,7 @@ TEST(RailPlan, OnFewCores) {
   EXPECT_TRUE(few.one_core);
   EXPECT_EQ(few.part, 128 * KiB);
   EXPECT_EQ(few.share, 128 * KiB);
-  EXPECT_EQ(plan_rails(sockets(), {.rails = 1, .cores = 2}).window.bytes_to(true), 4 * MiB)
+  EXPECT_EQ(plan_rails(sockets(), {.rails = 1, .cores = 2}).window.bytes_to(true), 2 * MiB)
       << "it is alone";
   EXPECT_EQ(plan_rails(sockets(), {.window = 3, .cores = 2}).window.bytes_to(true), 1536 * KiB);
   const RailPlan many = plan_rails(sockets(), {.cores = 4});

@@ -72,7 +72,6 @@ TEST(ShmSharedCopy, IsNotHeldUpByOneWhoAttendsAndDoesNotHelp) {
 TEST(ShmSharedCopy, EveryByteIsCopiedWhoeverCopiesIt) {
   Buffers buffers;
   std::size_t odd = 0, helped = 0;
-  // Anew after a few rounds, for a helper that loses its core is left in peace.
   const Deadline deadline = Deadline::in(10s);
   for (std::size_t turn = 0; (turn < 20 || helped < 10) && !deadline.passed(); ++turn) {
     SharedCopy copy;
@@ -181,7 +180,7 @@ TEST(ShmSharedCopy, AHelperCopiesAllThatTheCopierHasNotTaken) {
     EXPECT_TRUE(first.somebody_stands());
     int turns = 0;
     while (turns < 16 && copy.help()) ++turns;
-    EXPECT_LT(turns, 4) << "some in a row";
+    EXPECT_LT(turns, 12) << "several slices at a time while many are left";
     EXPECT_TRUE(std::equal(from + first_row, from + bytes, to + first_row));
     EXPECT_TRUE(std::all_of(to + page_bytes, to + first_row - page_bytes, [](std::byte each) {
       return each == std::byte{0};
@@ -248,26 +247,6 @@ TEST(ShmSharedCopy, WantsNoHelpWithSmallOnesNorWhereSomebodyAttends) {
   for (int i = 0; i < 1000; ++i) ASSERT_FALSE(copy.wants_help(least - 1));
   copy.attend(true);
   for (int i = 0; i < 1000; ++i) ASSERT_FALSE(copy.wants_help(least));
-}
-
-TEST(ShmHelpBalance, WhoCostsMoreThanItSavesIsLeftInPeaceForLongerAndLonger) {
-  HelpBalance balance;
-  EXPECT_EQ(balance.held_up(90us), 0ns) << "it may have bad luck once";
-  balance.helped(128 * 50'000);
-  EXPECT_EQ(balance.held_up(60us), 0ns) << "50 us were saved";
-  for (Nanoseconds peace = HelpBalance::shortest_peace; peace < HelpBalance::longest_peace;
-       peace *= 2)
-    ASSERT_EQ(balance.held_up(1us), peace);
-  EXPECT_EQ(balance.held_up(1us), HelpBalance::longest_peace);
-  EXPECT_EQ(balance.held_up(1us), HelpBalance::longest_peace);
-}
-
-TEST(ShmHelpBalance, WhatWentWellForLongIsForgivenAndCountsOnlySoMuch) {
-  HelpBalance balance;
-  for (int i = 0; i < 5; ++i) balance.held_up(1ms);
-  balance.helped(std::size_t{1} << 30);
-  EXPECT_EQ(balance.held_up(HelpBalance::most), 0ns);
-  EXPECT_EQ(balance.held_up(1ns), HelpBalance::shortest_peace);
 }
 
 }  // namespace

@@ -27,10 +27,6 @@ using std::chrono::milliseconds;
 // With operations in flight a thread goes on polling this long before it sleeps: waking up costs
 // about as much as a chunk takes (64 KiB over tcp: a quarter of the throughput).
 constexpr auto patience = milliseconds(1);
-// A target gets no completions and would be asleep when a burst starts. A short sleep means
-// traffic: poll longer, up to this.
-constexpr auto longest_patience = milliseconds(16);
-constexpr auto short_sleep = microseconds(100);
 // Beyond this a poll of a rail that has no descriptor did something, although nothing completed
 // here: over libfabric's shm it is the target that copies.
 constexpr auto idle_poll = std::chrono::nanoseconds(800);
@@ -293,7 +289,6 @@ void Worker::loop(Place place) {
   bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
-  Nanoseconds keen = patience;
   Backoff backoff;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
@@ -306,16 +301,13 @@ void Worker::loop(Place place) {
     if (worked) continue;
     const auto idle = now - idle_since;
     const bool in_flight = served || has_work();
-    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, keen) : spin_) && !backoff.crowded(now)) {
+    if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_) &&
+        !backoff.crowded(now)) {
       backoff(now);
       continue;
     }
-    const auto slept_at = Clock::now();
     worked = served = sleep(idle_since);
-    const auto woke = Clock::now();
-    backoff.slept(woke);
-    const bool traffic = served && woke - slept_at < short_sleep;
-    keen = traffic ? std::min<Nanoseconds>(2 * keen, longest_patience) : patience;
+    backoff.slept(Clock::now());
     cold = true;
   }
 }

@@ -33,10 +33,9 @@ unsigned rails_of(const Capability& record, const RailOptions& options) {
                   std::min(options.cores, best.rails_sharing));
 }
 
-std::uint64_t chunk_of(const Capability& record, const RailOptions& options, bool alone) {
-  if (options.chunk_bytes > 0) return std::min(options.chunk_bytes, record.max_message);
-  const Tuning& best = record.tuning;
-  return alone && best.chunk_alone > 0 ? best.chunk_alone : best.chunk;
+std::uint64_t chunk_of(const Capability& record, const RailOptions& options) {
+  return options.chunk_bytes > 0 ? std::min(options.chunk_bytes, record.max_message)
+                                 : record.tuning.chunk;
 }
 
 /// All peers together may fill the provider's queue, with room left for messages, and one of them a
@@ -65,14 +64,13 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
   const Tuning::FewCores few = few_cores(options) ? record.tuning.few_cores : Tuning::FewCores{};
   RailPlan plan;
   plan.rails = rails_of(record, options);
-  const bool alone = plan.rails == 1;
   plan.one_for_mapped = few.one_for_mapped && options.rails == 0;
   plan.one_core = few.one_core;
   plan.maps_memory = record.maps_memory;
-  plan.chunk = chunk_of(record, options, alone);
+  plan.chunk = chunk_of(record, options);
   plan.share = std::max<std::uint64_t>(1, record.tuning.share);
   plan.part = few.part;
-  plan.window = window_of(record, options, alone, plan.chunk);
+  plan.window = window_of(record, options, plan.rails == 1, plan.chunk);
   return plan;
 }
 

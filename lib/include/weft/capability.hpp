@@ -66,12 +66,11 @@ struct Carriage {
 /// A provider's tuned values, as measured for its rails. Data only: the core decides in one place
 /// which of them counts (lib/core/transfer/placement.hpp).
 struct Tuning {
-  std::uint64_t chunk = 0;        ///< Most bytes in one read or write.
-  std::uint64_t chunk_alone = 0;  ///< The same where the NIC has no other rail; 0: no other.
-  std::size_t window = 0;         ///< Chunks in flight per rail and peer.
-  unsigned rails = 1;             ///< Most rails for each NIC that are worth a thread and a core.
-  unsigned rails_sharing = 1;     ///< Rails that carry more than one even if they share cores.
-  std::uint64_t share = 0;        ///< Bytes queued on one rail from which another one helps.
+  std::uint64_t chunk = 0;     ///< Most bytes in one read or write.
+  std::size_t window = 0;      ///< Chunks in flight per rail and peer.
+  unsigned rails = 1;          ///< Most rails for each NIC that are worth a thread and a core.
+  unsigned rails_sharing = 1;  ///< Rails that carry more than one even if they share cores.
+  std::uint64_t share = 0;     ///< Bytes queued on one rail from which another one helps.
 
   /// Where the ends of two rails have less than a core each.
   struct FewCores {

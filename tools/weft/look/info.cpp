@@ -27,7 +27,6 @@ nlohmann::ordered_json to_json(const Carriage& carriage) {
 nlohmann::ordered_json to_json(const Tuning& tuning) {
   const Tuning::FewCores& few = tuning.few_cores;
   return {{"chunk", tuning.chunk},
-          {"chunk_alone", tuning.chunk_alone},
           {"window", tuning.window},
           {"rails", tuning.rails},
           {"rails_sharing", tuning.rails_sharing},
