@@ -34,7 +34,7 @@ class IoChannel {
   virtual void flush() {}
   /// Those that have ended since the last call, as many as fit; returns how many.
   virtual std::size_t ended(std::span<Io*> into) = 0;
-  /// Until one has ended of which ended() has not told, at most until the deadline. From any
+  /// Waits for a completion that ended() has not returned, at most until the deadline. From any
   /// thread, beside the other calls.
   virtual void wait(Deadline deadline) = 0;
 };
