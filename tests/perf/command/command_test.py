@@ -132,7 +132,7 @@ class Local(Case):
         arguments = ["--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64", "--tp-size", "2",
                      "--priority", "bulk", "--memory", "shared", "--verify", "--baseline",
                      "contiguous,memcpy", "--time", "0.05"]
-        for columns in ("80", "100", "150"):
+        for columns in ("80", "150"):
             result = weft_perf(*arguments, env={**os.environ, "COLUMNS": columns})
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertLessEqual(max(map(len, result.stdout.splitlines())), int(columns))
@@ -165,11 +165,6 @@ class Local(Case):
     def test_raw_baseline(self):
         self.has_raw("--local", "--providers", "tcp,shm", "--size", "4099", "--operation",
                      "write,read,message")
-
-    def test_raw_baseline_to_a_target_that_listens(self):
-        with target() as (_, address):
-            self.has_raw("--peer", address, "--providers", "tcp,shm", "--operation",
-                         "write,message")
 
     def test_a_file_beside_what_it_is_made_of(self):
         path = self.path("pages")
@@ -222,15 +217,12 @@ class Local(Case):
                        "manual progress")
 
     def test_priorities(self):
-        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--memory", "shared",
+        result = self.succeeds("--local", *SHORT, "--providers", "shm", "--memory", "shared",
                                "--priority", "latency,normal,bulk", "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
-        names = 2 * ["latency", "normal", "bulk"]
+        names = ["latency", "normal", "bulk"]
         self.assertEqual([point["point"]["work"]["priority"] for point in points], names)
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
-        result = self.succeeds("--local", *SHORT, "--initiators", "2", "--model", "gpt-oss-20b",
-                               "--tokens", "64", "--tp-size", "2", "--priority", "bulk", "--verify")
-        self.assertRegex(" ".join(result.stdout.split()), r"\w+ write gpt-oss-20b .*, bulk priority")
 
     def test_one_buffer(self):
         # One thread on each side: several that write the same bytes at once are a race to a
@@ -488,8 +480,8 @@ class SeveralInitiators(Case):
                 self.has_failed(process, children, r"initiator 1: .*peer_down\)")
 
     def test_frozen_initiator(self):
-        with unittest.mock.patch.dict(os.environ, {"WEFT_DEATH_AFTER": "8s"}):
-            with self.measuring("--timeout", "10") as (process, children):
+        with unittest.mock.patch.dict(os.environ, {"WEFT_DEATH_AFTER": "5s"}):
+            with self.measuring("--timeout", "7") as (process, children):
                 os.kill(children[3], signal.SIGSTOP)
                 self.has_failed(process, children, "initiator 2: ")
 

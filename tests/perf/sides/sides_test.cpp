@@ -261,28 +261,6 @@ TEST_P(PerfSides, ManualProgress) {
     }
 }
 
-/// One engine and three targets: each gets its share, and its bytes are its own.
-TEST_P(PerfSides, SeveralTargetsAtOnce) {
-  for (int i = 0; i < 3; ++i) start();
-  std::vector<Point> points;
-  for (const Operation operation :
-       {Operation::write, Operation::read, Operation::signal, Operation::message})
-    points.push_back(point_of(GetParam(), operation)), points.back().peers = 3;
-  const auto results = sweep(points, counted(60));
-  ASSERT_TRUE(results) << results.error().to_string();
-  for (const PointResult& result : *results) {
-    EXPECT_EQ(result.point.peers, 3U);
-    EXPECT_THAT(title(result.point), HasSubstr("3 peers"));
-    for (const perf::Run& run : result.runs) {
-      EXPECT_EQ(run.operations, 60U);
-      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
-      EXPECT_GE(run.findings.checked, 3 * 4 * 6000U);
-    }
-  }
-  finish();
-  EXPECT_EQ(failed_, 0);
-}
-
 /// The first of them, and no more than there are.
 TEST_P(PerfSides, NumbersOfTargetsInOneSweep) {
   for (int i = 0; i < 3; ++i) start();
