@@ -11,7 +11,7 @@ namespace weft::perf::bench {
 using Main = int(int count, char** words);
 
 Main core_cost, fault_times, first_contact, gpu_copies, idle, lease_cost, ledger_cost,
-    mapped_copies, nic_costs, raw, versus_raw, weights_plan;
+    mapped_copies, nic_costs, weights_plan;
 
 constexpr int usage_error = 2;
 

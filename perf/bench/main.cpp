@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "bench.hpp"
-#include "raw/process.hpp"
 
 namespace {
 
@@ -32,8 +31,6 @@ constexpr Benchmark benchmarks[] = {
     {"ledger-cost", "writes with metrics and without", bench::ledger_cost},
     {"mapped-copies", "mapped memory beside the kernel's copies and memcpy", bench::mapped_copies},
     {"nic-costs", "what many NICs cost to open, to register with and to connect", bench::nic_costs},
-    {"raw", "a plain libfabric loop between two processes", bench::raw},
-    {"versus-raw", "the engine beside the best plain libfabric loop", bench::versus_raw},
     {"weights-plan", "planning for a trillion parameters", bench::weights_plan},
 };
 
@@ -58,7 +55,6 @@ int run(const Benchmark& benchmark, int count, char** words) {
 }  // namespace
 
 int main(int count, char** words) {
-  if (const auto status = weft::perf::serve_raw_side(count, words)) return *status;
   const std::string_view name = count > 1 ? words[1] : "";
   if (name == "--list" || name == "--help" || name == "-h") {
     if (name != "--list") fmt::print("{}\n", usage);

@@ -132,7 +132,7 @@ class Local(Case):
         arguments = ["--local", *SHORT, "--model", "gpt-oss-20b", "--tokens", "64", "--tp-size", "2",
                      "--priority", "bulk", "--memory", "shared", "--verify", "--baseline",
                      "contiguous,memcpy", "--time", "0.05"]
-        for columns in ("80", "100", "150"):
+        for columns in ("80", "150"):
             result = weft_perf(*arguments, env={**os.environ, "COLUMNS": columns})
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertLessEqual(max(map(len, result.stdout.splitlines())), int(columns))
@@ -165,11 +165,6 @@ class Local(Case):
     def test_raw_baseline(self):
         self.has_raw("--local", "--providers", "tcp,shm", "--size", "4099", "--operation",
                      "write,read,message")
-
-    def test_raw_baseline_to_a_target_that_listens(self):
-        with target() as (_, address):
-            self.has_raw("--peer", address, "--providers", "tcp,shm", "--operation",
-                         "write,message")
 
     def test_a_file_beside_what_it_is_made_of(self):
         path = self.path("pages")
@@ -209,12 +204,11 @@ class Local(Case):
                 self.nothing_is_left(sides)
 
     def test_manual_progress(self):
-        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--operation",
-                               "write,read,signal", "--engine-progress", "manual,threads",
-                               "--verify", "--json", "-")
+        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--operation", "signal",
+                               "--engine-progress", "manual,threads", "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
         self.assertEqual([point["point"]["fabric"]["progress"] for point in points],
-                         ["manual"] * 3 + ["threads"] * 3 + ["manual"] * 3 + ["threads"] * 3)
+                         ["manual", "threads", "manual", "threads"])
         for point in points:
             self.assertEqual(point["bytes_wrong"], 0)
             self.assertGreater(point["bytes_checked"], 0)
@@ -223,15 +217,12 @@ class Local(Case):
                        "manual progress")
 
     def test_priorities(self):
-        result = self.succeeds("--local", *SHORT, "--providers", "tcp,shm", "--memory", "shared",
+        result = self.succeeds("--local", *SHORT, "--providers", "shm", "--memory", "shared",
                                "--priority", "latency,normal,bulk", "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
-        names = 2 * ["latency", "normal", "bulk"]
+        names = ["latency", "normal", "bulk"]
         self.assertEqual([point["point"]["work"]["priority"] for point in points], names)
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
-        result = self.succeeds("--local", *SHORT, "--initiators", "2", "--model", "gpt-oss-20b",
-                               "--tokens", "64", "--tp-size", "2", "--priority", "bulk", "--verify")
-        self.assertRegex(" ".join(result.stdout.split()), r"\w+ write gpt-oss-20b .*, bulk priority")
 
     def test_one_buffer(self):
         # One thread on each side: several that write the same bytes at once are a race to a
@@ -263,14 +254,13 @@ class Local(Case):
         self.assertEqual(point["bytes_wrong"], 0)
 
     def test_caches_of_several_shapes(self):
-        result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b,Qwen3-8B", "--dtype",
-                               "bf16,fp8", "--tokens", "64", "--block-tokens", "16,32", "--tp-size",
-                               "1,2", "--window", "1", "--verify", "--json", "-")
+        result = self.succeeds("--local", *SHORT, "--model", "gpt-oss-20b,Qwen3-8B", "--tokens",
+                               "64", "--tp-size", "1,2", "--dtype", "fp8", "--block-tokens", "32",
+                               "--window", "1", "--verify", "--json", "-")
         points = json.loads(result.stdout)["points"]
         shapes = [point["point"]["work"]["kv"] for point in points]
         self.assertEqual([(kv["model"], kv["dtype"], kv["block_tokens"], kv["tp"]) for kv in shapes],
-                         list(itertools.product(("gpt-oss-20b", "Qwen3-8B"), ("bf16", "fp8"),
-                                                (16, 32), (1, 2))))
+                         list(itertools.product(("gpt-oss-20b", "Qwen3-8B"), ("fp8",), (32,), (1, 2))))
         self.assertEqual({point["bytes_wrong"] for point in points}, {0})
         self.assertEqual(points[0]["point"]["work"]["size"], 2 * points[1]["point"]["work"]["size"])
         self.fails(weft_perf("--local", "--tp-size", "2"), 2, "--model")
@@ -419,15 +409,7 @@ class SeveralInitiators(Case):
                          2 * [1, 1, 2, 2, 3, 3])
         self.assertEqual({point["point"]["peers"] for point in points}, {1})
 
-    def test_many_to_many(self):
-        points = self.measured("3", "--targets", "2", "--providers", "tcp,shm", "--operation",
-                               "write,read,message,mixed")
-        self.assertEqual({point["point"]["peers"] for point in points}, {2})
-        self.assertEqual(len(points), 8)
-
-    def test_kv_cache_rate_and_manual_progress(self):
-        self.measured("2", "--model", "gpt-oss-20b", "--tokens", "64", "--operation", "signal",
-                      "--rate", "500")
+    def test_manual_progress(self):
         self.measured("2", "--engine-progress", "manual", "--operation", "write,signal")
 
     def test_rate_is_that_of_all(self):
@@ -498,8 +480,8 @@ class SeveralInitiators(Case):
                 self.has_failed(process, children, r"initiator 1: .*peer_down\)")
 
     def test_frozen_initiator(self):
-        with unittest.mock.patch.dict(os.environ, {"WEFT_DEATH_AFTER": "8s"}):
-            with self.measuring("--timeout", "10") as (process, children):
+        with unittest.mock.patch.dict(os.environ, {"WEFT_DEATH_AFTER": "5s"}):
+            with self.measuring("--timeout", "7") as (process, children):
                 os.kill(children[3], signal.SIGSTOP)
                 self.has_failed(process, children, "initiator 2: ")
 
@@ -553,13 +535,13 @@ class InitiatorsElsewhere(Case):
         _, addresses = self.listening(5)
         first, second, *targets = addresses
         report = self.measured("--peer", ",".join(targets), "--from", f"{first},here,{second}",
-                               "--initiators", "1:3:+1", "--providers", "tcp,shm", "--operation",
-                               "write,read,signal,message", "--baseline", "contiguous")
+                               "--initiators", "1,3", "--providers", "tcp,shm", "--operation",
+                               "write,message", "--baseline", "contiguous")
         places = [first, "here", second]
         self.assertEqual([machine["at"] for machine in report["machines"]["initiators"]],
                          [first, second])
         self.assertEqual(report["settings"]["from"], places)
-        self.assertEqual(len(report["points"]), 2 * 3 * 4)
+        self.assertEqual(len(report["points"]), 2 * 2 * 2)
         for point in report["points"]:
             number = point["point"]["initiators"]
             self.assertEqual(point["point"]["peers"], 3)
@@ -621,15 +603,14 @@ class InitiatorsElsewhere(Case):
         self.measured("--local", "--from", address)
 
     def test_killed_initiator(self):
-        for provider in ("tcp", "shm"):
-            with self.measuring("--providers", provider) as (process, others, addresses):
-                others[1].kill()
-                _, errors = process.communicate(timeout=PATIENCE)
-                self.assertEqual(process.returncode, 1, errors)
-                self.assertRegex(errors, rf"initiator 1 at {addresses[1]}: .*peer_down\)")
-                with open(self.path("part"), encoding="utf-8") as file:
-                    self.assertEqual(json.load(file)["ended"], "failed")
-                self.still_serves(addresses[0])
+        with self.measuring() as (process, others, addresses):
+            others[1].kill()
+            _, errors = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 1, errors)
+            self.assertRegex(errors, rf"initiator 1 at {addresses[1]}: .*peer_down\)")
+            with open(self.path("part"), encoding="utf-8") as file:
+                self.assertEqual(json.load(file)["ended"], "failed")
+            self.still_serves(addresses[0])
 
     def test_interrupted_initiator(self):
         with self.measuring() as (process, others, addresses):
@@ -645,15 +626,13 @@ class InitiatorsElsewhere(Case):
             process.send_signal(signal.SIGINT)
             _, errors = process.communicate(timeout=PATIENCE)
             self.assertEqual(process.returncode, 130, errors)
-            for address in addresses:
-                self.still_serves(address)
+            self.still_serves(addresses[0])
 
     def test_killed_measurer(self):
         with self.measuring() as (process, _, addresses):
             process.kill()
             process.wait(PATIENCE)
-            for address in addresses:
-                self.still_serves(address)
+            self.still_serves(addresses[0])
 
 
 class Help(Case):
@@ -877,11 +856,11 @@ class Ends(Case):
     def test_numbers_of_targets(self):
         arguments = [*SHORT, "--verify", "--json", "-"]
         result = self.succeeds("--local", "--targets", "1:3:+2", "--initiators", "1,2",
-                               "--providers", "tcp,shm", "--operation", "write,message",
-                               "--baseline", "memcpy,contiguous", "--time", "0.05", *arguments)
+                               "--providers", "tcp", "--baseline", "contiguous", "--time", "0.05",
+                               *arguments)
         points = [each["point"] for each in json.loads(result.stdout)["points"]]
-        self.assertEqual([(each["initiators"], each["peers"]) for each in points[::2]],
-                         2 * [(1, 1), (1, 3), (2, 1), (2, 3)])
+        self.assertEqual([(each["initiators"], each["peers"]) for each in points],
+                         [(1, 1), (1, 3), (2, 1), (2, 3)])
         with target() as (_, first), target() as (_, second):
             result = self.succeeds("--peer", f"{first},{second}", "--targets", "2,1", *arguments)
         points = json.loads(result.stdout)["points"]
@@ -984,11 +963,10 @@ class Ends(Case):
         return output
 
     def test_interrupt_while_it_measures_something_else(self):
-        for arguments, children in ((["--baseline", "memcpy"], 1), (["--baseline", "memcpy:2"], 1),
+        for arguments, children in ((["--baseline", "memcpy:2"], 1),
                                     (["--baseline", "raw", "--providers", "shm"], 2),
                                     (["--baseline", "raw", "--providers", "tcp"], 2),
-                                    (["--baseline", "socket"], 1), (["--baseline", "contiguous"], 1),
-                                    (["--warm-up", "3600", "--providers", "tcp"], 1),
+                                    (["--baseline", "socket"], 1),
                                     (["--warm-up", "3600", "--operation", "message"], 1),
                                     (["--warm-up", "3600", "--rate", "10", "--targets", "2"], 2)):
             with self.subTest(arguments), started(

@@ -132,20 +132,20 @@ Json noisy_sweep(std::mt19937_64& random, std::size_t points, std::size_t repeat
 TEST(Compare, FalseAlarmsAreAsRareAsItSays) {
   std::mt19937_64 random(11);
   int alarms = 0;
-  constexpr int trials = 1000;
+  constexpr int trials = 200;
   for (int trial = 0; trial < trials; ++trial) {
     const auto compared = compare(noisy_sweep(random, 10, 8), noisy_sweep(random, 10, 8), 0);
     ASSERT_TRUE(compared);
     alarms += std::any_of(compared->changes.begin(), compared->changes.end(),
                           [](const Change& change) { return change.verdict != Verdict::same; });
   }
-  EXPECT_LE(alarms, trials * 0.015);
+  EXPECT_LE(alarms, trials * 0.02);
 }
 
 TEST(Compare, FindsARegressionAmongMany) {
   std::mt19937_64 random(13);
   int found = 0;
-  constexpr int trials = 200;
+  constexpr int trials = 40;
   for (int trial = 0; trial < trials; ++trial) {
     const auto compared =
         compare(noisy_sweep(random, 10, 12), noisy_sweep(random, 10, 12, 1.2), 0.03);

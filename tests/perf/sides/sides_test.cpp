@@ -261,28 +261,6 @@ TEST_P(PerfSides, ManualProgress) {
     }
 }
 
-/// One engine and three targets: each gets its share, and its bytes are its own.
-TEST_P(PerfSides, SeveralTargetsAtOnce) {
-  for (int i = 0; i < 3; ++i) start();
-  std::vector<Point> points;
-  for (const Operation operation :
-       {Operation::write, Operation::read, Operation::signal, Operation::message})
-    points.push_back(point_of(GetParam(), operation)), points.back().peers = 3;
-  const auto results = sweep(points, counted(60));
-  ASSERT_TRUE(results) << results.error().to_string();
-  for (const PointResult& result : *results) {
-    EXPECT_EQ(result.point.peers, 3U);
-    EXPECT_THAT(title(result.point), HasSubstr("3 peers"));
-    for (const perf::Run& run : result.runs) {
-      EXPECT_EQ(run.operations, 60U);
-      EXPECT_EQ(run.findings.wrong, 0U) << run.findings.first;
-      EXPECT_GE(run.findings.checked, 3 * 4 * 6000U);
-    }
-  }
-  finish();
-  EXPECT_EQ(failed_, 0);
-}
-
 /// The first of them, and no more than there are.
 TEST_P(PerfSides, NumbersOfTargetsInOneSweep) {
   for (int i = 0; i < 3; ++i) start();
@@ -355,7 +333,7 @@ TEST_P(PerfSides, SeveralInitiatorsAtOnce) {
   };
   hold(3, 1);
   start();
-  for (const std::uint32_t initiators : {2U, 1U, 3U}) hold(initiators, 2);
+  hold(2, 2);
   finish();
   EXPECT_EQ(failed_, 0);
 }
@@ -573,10 +551,12 @@ TEST_P(PerfSides, EnginesAreOpenedAsThePointSays) {
   std::vector<Point> points(2, point_of(GetParam(), Operation::write));
   points[0].fabric.rails = 1;
   points[1].fabric.rails = 2;
-  points[1].fabric.chunk = 1000;
+  points[1].fabric.chunk = 16 << 10;
   for (Point& point : points) point.work.size = 2 << 20;  // more than the caller copies itself
   // So many that both threads get to some, on a busy machine too.
-  const auto results = sweep(points, counted(200));
+  SweepOptions options = counted(40);
+  options.repeats = 1;
+  const auto results = sweep(points, options);
   ASSERT_TRUE(results) << results.error().to_string();
   EXPECT_EQ((*results)[0].runs[0].rails.size(), 1U);
   EXPECT_EQ((*results)[1].runs[0].rails.size(), 2U);
