@@ -1,11 +1,21 @@
 """One fabric's peers from their start to their end: contents, bandwidth in turn, latency."""
 
+import random
 import time
 from dataclasses import asdict, dataclass, field
 
 from cell import LATENCY, Cell
 from children import Failed
-from turns import turns
+
+
+def turns(cells, peers, rounds, seed):
+    """(round, cell, peer) of all measurements. In each round each cell meets each peer once."""
+    dice = random.Random(seed)
+    for number in range(rounds):
+        for cell in dice.sample(cells, len(cells)):
+            for peer in dice.sample(peers, len(peers)):
+                yield number, cell, peer
+
 
 MOST_FAILURES = 3
 # What a peer's program prints, or does not, may be read wrongly too.

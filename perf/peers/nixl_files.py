@@ -18,7 +18,7 @@ import numpy
 
 from nixl import nixl_agent, nixl_agent_config
 
-from options import list_of, positive, size
+from command import list_of, positive, size
 
 
 class Backend:

@@ -19,11 +19,9 @@ PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
 from children import Failed, answers, started  # noqa: E402
 from engines import NixlLibfabric, NixlUcx, NixlWeft, nixls  # noqa: E402
-from machine import facts  # noqa: E402
-from nixl_figures import LEAST_CHECKS, Check, List, Notification, Poll  # noqa: E402
-from nixl_report import markdown, ratios  # noqa: E402
-from nixl_requests_pair import RequestsPair  # noqa: E402
-from nixl_turns import Found, Turns  # noqa: E402
+from command import facts  # noqa: E402
+from nixl_campaign import (Check, Found, LEAST_CHECKS, List, Notification, Poll, RequestsPair,  # noqa: E402
+                           Turns, markdown, ratios)
 from stand_ins import CALLS, DRIVER, NO_DEVICE, compile_driver  # noqa: E402
 
 

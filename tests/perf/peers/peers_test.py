@@ -19,17 +19,16 @@ from programs import PATIENCE, Program, children_of, is_running  # noqa: E402
 
 PEERS, BUILD = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, PEERS)
-from campaign import MOST_FAILURES, Campaign, Results  # noqa: E402
+from campaign import Campaign, MOST_FAILURES, Results, turns  # noqa: E402
 from cell import (ALL, ALONE, BANDWIDTH, LATENCY, TOGETHER, Cell, Took, cells_of,  # noqa: E402
                   parse_bytes, show_bytes)
 from children import Child, Failed, output_of, started  # noqa: E402
-from machine import facts  # noqa: E402
+from command import facts  # noqa: E402
 from memory import TILE_BYTES, HostMemory  # noqa: E402
 from picture import script  # noqa: E402
 from report import markdown, ratios  # noqa: E402
 from side import Side  # noqa: E402
 from spread import quantile, ratio, spread  # noqa: E402
-from turns import turns  # noqa: E402
 from ucx import parse_csv, parse_version  # noqa: E402
 from weft_perf import Weft, WeftPerf  # noqa: E402
 
