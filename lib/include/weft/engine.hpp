@@ -48,7 +48,7 @@ class WEFT_API Peer {
   /// A number that changes each time the engine of that name is opened.
   std::uint64_t incarnation() const noexcept;
   bool up() const noexcept;
-  /// As its last heartbeats, or their absence, tell.
+  /// Judged by the peer's last heartbeats, or by their absence.
   Health health() const noexcept;
   /// Why it is down; empty while up.
   std::optional<Error> why_down() const;
@@ -60,9 +60,9 @@ class WEFT_API Peer {
   std::vector<std::string> rails() const;
   /// Why these rails, and why not better ones: a sentence.
   const std::string& route_reason() const noexcept;
-  /// Why the rails are slower than one of the two sides has or seems to have, or than one host
-  /// allows, with the setting that would mend it; empty if they are not. The log has it too, as a
-  /// warning, when the two engines meet.
+  /// Why the peers do not use the fastest rails that either side seems to have or that one host
+  /// allows, and the setting that fixes it; empty if they do. Also logged as a warning when the two
+  /// engines meet.
   const std::string& fallback() const noexcept;
 
  private:
@@ -136,8 +136,8 @@ class WEFT_API Engine {
   Engine& operator=(Engine&&) noexcept;
   /// Closes within two seconds. What can't be closed by then is abandoned, with its memory mapped.
   ~Engine();
-  /// Says goodbye to peers, ends all transfers with `closed`, stops the threads. Fails with
-  /// `quarantined` if something could not be closed in time.
+  /// Says goodbye to peers (their transfers whose signals came here end as done), ends all own
+  /// transfers with `closed`, stops the threads. `quarantined`: something did not close in time.
   Result<void> close(Deadline deadline);
 
   const std::string& name() const noexcept;
@@ -160,7 +160,7 @@ class WEFT_API Engine {
   Result<Peer> keep_connected(std::string_view address, Deadline deadline);
   /// The peer of that name, as soon as it is up.
   Result<Peer> peer(std::string_view name, Deadline deadline);
-  /// Waits for the next peer that connected to this engine and was not returned before.
+  /// The next peer that connected and was not returned before. It may have said goodbye already.
   Result<Peer> accept(Deadline deadline);
   /// Readable while accept() would return at once, also after close() (an eventfd: for poll and
   /// epoll; do not read it). Other threads that accept may be faster.
@@ -208,7 +208,7 @@ class WEFT_API Engine {
 
   /// @name Transfers
   /// @{
-  /// Checks a list of pieces once, to be submitted any number of times.
+  /// Checks a list of pieces once; the result may be submitted any number of times.
   Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
                            std::span<const Pair> pairs);
   Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,

@@ -1,5 +1,5 @@
 /// @file
-/// How a peer does (Peer::health).
+/// The condition of a peer (Peer::health).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace weft {
 
-/// New work for a peer is taken as long as it is not down, and ends by its deadline.
+/// A peer that is not down accepts new transfers and messages, which end by their deadlines.
 enum class Health : std::uint8_t {
   down,
   up,

@@ -71,16 +71,16 @@ struct FileOptions {
   /// A transfer that writes is done, and its signal raised, only once the device has the bytes and
   /// the file's size for good (RWF_DSYNC on each write: FUA or a flush of the drive's cache).
   bool durable = false;
-  /// Reads and writes, and bytes of them, that the drive has at a time. They hold for the drive:
-  /// the smallest of its files' numbers does. Class bulk may use a quarter of it, normal three.
+  /// Limits on the operations, and their bytes, in flight at the drive. Files on one drive share
+  /// the smallest limits. Priority::bulk may use a quarter of them, normal three quarters.
   unsigned queue_depth = 64;
   std::uint64_t bytes_in_flight = std::uint64_t{64} << 20;
-  /// What the drive has not done by then has failed: the transfer ends with an error, and the
-  /// memory stays held until the drive answers. Guess: longer than a drive that recovers takes.
+  /// An operation that the drive has not answered in this time fails its transfer; the memory stays
+  /// in use until the drive answers. The default is a guess: longer than a drive's error recovery.
   Nanoseconds timeout = std::chrono::seconds(30);
-  /// Each block of so many bytes, a power of two from 4096 on, has its XXH3 in a file of sums; 0:
-  /// none has. A block that does not match is `corrupt`: a read of it fails, and nothing else does.
-  /// So a block that a crash has torn is found; one that a power cut has torn, if it was `durable`.
+  /// Size in bytes, a power of two of at least 4096, of the blocks whose XXH3 is kept in a file of
+  /// sums; 0: none. A read of a block that does not match its sum fails as `corrupt`. This detects
+  /// blocks torn by a crash and, if the write was `durable`, blocks torn by a power cut.
   ///
   /// Offset and size of the memory, and of all pieces of it that are moved, are multiples of this.
   /// Config::bounce_buffer_bytes is as large on both sides, and so is a message of each rail. After
@@ -93,9 +93,9 @@ struct FileOptions {
   /// Descriptors and block devices need a path here.
   std::string sums;
   /// Engine::add reserves room for all bytes of the memory that the file has none for yet, and for
-  /// their sums (fallocate). It fails with `unavailable` if the file system has not as much free,
-  /// and with `unsupported` if it can't reserve room. Not for what is read_only. Block devices have
-  /// theirs. A file system that copies on write (btrfs) may be full all the same.
+  /// their sums (fallocate). It fails with `unavailable` if the file system has too little room,
+  /// and with `unsupported` if it can't reserve any. Not for read_only; without effect on block
+  /// devices. A copy-on-write file system (btrfs) may still run out of room later.
   bool reserve = false;
 };
 
@@ -206,11 +206,11 @@ enum class Rights : std::uint8_t { read = 1, write = 2, read_write = 3 };
 
 /// Whether a grant shares its keys with other grants of the segment that have the same rights.
 enum class Keys : std::uint8_t {
-  automatic,  ///< Where registering costs something (Capability::pins_memory): such a grant costs
-              ///< microseconds once the memory is registered. A peer that does not keep to the
-              ///< protocol reaches with such a key whatever lies in the same extent.
-  own,        ///< Nowhere: the keys reach from the first granted byte of an extent to the last, and
-              ///< are closed with the grant. Registers with each NIC, which takes time and pages.
+  automatic,  ///< Shared where registering is slow (Capability::pins_memory): a grant then takes
+              ///< microseconds once the memory is registered. With such a key, a peer that breaks
+              ///< the protocol can reach anything in the same extent.
+  own,        ///< Never shared: keys cover the first to the last granted byte of an extent and are
+              ///< closed with the grant. Registers with each NIC, which takes time and pins pages.
 };
 
 /// How a grant ended.
@@ -274,8 +274,8 @@ class WEFT_API Grant {
 };
 
 /// A copy between a file and memory of one engine, begun by Segment::begin_copy_from(). From any
-/// thread. What the drive has taken goes on by itself. What it had no room for begins when this or
-/// any other such copy of the drive is looked at, and while an engine is open within 0.1 s.
+/// thread. Parts that the drive has taken go on by themselves. The rest begins when this or any
+/// other copy on the drive is polled or waited for, and within 0.1 s while an engine is open.
 ///
 /// io_uring completes I/O in the submitting thread's context: while that thread stays within one
 /// system call that can't be interrupted, others may not hear of the end.
@@ -283,17 +283,17 @@ class WEFT_API FileCopy {
  public:
   FileCopy(FileCopy&&) noexcept;
   FileCopy& operator=(FileCopy&&) noexcept;
-  /// Does not wait. What has not begun never will. Both segments stay in use, as
-  /// Segment::release() tells, until the drive has answered the rest.
+  /// Does not wait. Parts that have not begun are dropped. Both segments stay in use (see
+  /// Segment::release()) until the drive has answered the others.
   ~FileCopy();
 
-  /// Whether it has ended: then wait() tells at once how. Does not wait.
+  /// Whether it has ended; wait() then returns the outcome at once. Does not wait.
   bool ended();
   /// How it ended, as of Segment::copy_from(). At the deadline `timed_out`, and it goes on. Not for
   /// callbacks.
   Result<void> wait(Deadline deadline);
-  /// What has not begun never will: then it ends as `cancelled`, once the drive has answered the
-  /// rest. If all had begun, it ends as it would have. Does not wait.
+  /// Drops the parts that have not begun; the copy ends as `cancelled` once the drive has answered
+  /// the others. If all parts had begun, it ends as it would have anyway. Does not wait.
   void cancel();
   /// Whether nothing touches its bytes any more. False after its end if a drive did not answer in
   /// time (FileOptions::timeout). Does not wait.

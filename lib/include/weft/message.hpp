@@ -20,15 +20,15 @@ class ExpectState;
 class ReceiveState;
 }  // namespace core
 
-/// What becomes of signals that come after their expectation has ended without them: it timed out,
-/// failed, or was given up. It concerns ids that no other expectation waits for.
+/// What happens to signals that arrive after their expectation timed out, failed or was given up.
+/// Applies to ids that no other expectation waits for.
 enum class Late : std::uint8_t {
   /// The next expectation of the id gets them, so that a wait can be repeated. They don't hold the
   /// peer back: beyond Config::unclaimed_bytes the oldest are dropped, and the next expectation of
   /// their id fails with `queue_full`.
   keep,
-  /// As before they were expected: they are kept, and beyond Config::unclaimed_bytes the peer is
-  /// held back. For an id that is expected again and again.
+  /// Kept like signals that nobody expected yet: beyond Config::unclaimed_bytes the peer is held
+  /// back. For an id that is expected again and again.
   hold,
   /// They are dropped, until the id is expected again. For an id that is not used twice.
   drop

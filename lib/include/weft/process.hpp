@@ -1,5 +1,5 @@
 /// @file
-/// What Weft and libfabric share with everything else in the process.
+/// State that Weft shares with the whole process: environment variables and the libfabric in use.
 #pragma once
 
 #include <cstdint>
