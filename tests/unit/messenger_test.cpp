@@ -150,6 +150,10 @@ class MessengerTest : public testing::Test {
     a->endpoint.sent.pop_front();
     end(sent, false, path_failed);
   }
+  /// What can't be delivered is told a round later: a goodbye that took it comes first.
+  void tell_failed() {
+    for (int round = 0; round < 2; ++round) a->messenger.pump();
+  }
   /// What they told each other, both ways, until both are silent.
   void exchange_notices() {
     while (!a->told.empty() || !b->told.empty()) {
@@ -424,8 +428,19 @@ TEST_F(MessengerTest, WhatCannotBePostedIsSentAround) {
 TEST_F(MessengerTest, OtherFailuresEndThePeer) {
   a->send(1);
   lose_first(false);
+  tell_failed();
   EXPECT_EQ(a->broken.size(), 1U);
   EXPECT_THAT(a->told, IsEmpty());
+  EXPECT_TRUE(all_settled());
+}
+
+TEST_F(MessengerTest, AGoodbyeSettlesWhatWasTakenAndNothingThatWasNotSent) {
+  a->send(1);
+  a->messenger.taken_at_goodbye(*a->other, 2);
+  EXPECT_FALSE(all_settled()) << "it says that it took more than was sent";
+  a->messenger.taken_at_goodbye(*a->other, 0);
+  EXPECT_FALSE(all_settled());
+  a->messenger.taken_at_goodbye(*a->other, 1);
   EXPECT_TRUE(all_settled());
 }
 
@@ -435,6 +450,7 @@ TEST_F(MessengerTest, NothingGoesAroundTheOnlyWayThatProvesWhatWasWritten) {
   open(record, 1);
   a->send(1);
   lose_first();
+  tell_failed();
   EXPECT_EQ(a->broken.size(), 1U);
   EXPECT_THAT(a->told, IsEmpty());
   open(record, 2);
