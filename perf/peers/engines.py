@@ -55,7 +55,7 @@ class NixlWeft(Nixl):
         self.build = build
 
     def environment(self, scratch):
-        plugin = os.path.abspath(os.path.join(self.build, "lib", "nixl", "libplugin_WEFT.so"))
+        plugin = os.path.abspath(os.path.join(self.build, "lib", "faces", "nixl", "libplugin_WEFT.so"))
         if not os.access(plugin, os.R_OK):
             raise Failed(f"there is no {plugin}: ninja -C {self.build}")
         os.symlink(plugin, os.path.join(scratch, os.path.basename(plugin)))

@@ -10,7 +10,7 @@ constexpr int rounds = 50;
 
 /// Opens an engine again and again, and closes it as soon as it got what it waits for: first the
 /// signal of a transfer, then a message of that many bytes.
-WEFT_ROLE(leaver) {
+WEFT_ROLE(polite_leaver) {
   Config config =
       config_for(Variant{arguments.at(0), arguments.at(1) == "bounce" ? TransportKind::bounce
                                                                       : TransportKind::one_sided});
@@ -76,7 +76,7 @@ TEST_P(Closing, HandlesOutliveTheEngine) {
 }
 
 TEST_P(Closing, PeerThatHasWhatItWaitedForEndsTransfersAsDone) {
-  Child leaver("leaver", {GetParam().provider,
+  Child leaver("polite_leaver", {GetParam().provider,
                           GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided"});
   Engine engine = must(Engine::open(config));
   Segment segment = must(engine.add(Memory::own(100'000)));

@@ -163,21 +163,6 @@ TEST(Choice, ShmOnOneHostByItselfAndTcpOtherwise) {
   board.expect_moved(Direction::write, piece);
 }
 
-TEST(Choice, TheOnlyRailHasLargerChunks) {
-  constexpr std::size_t size = 8 << 20;
-  for (const auto& [rails, chunk] : {std::pair(1U, 1 << 20), std::pair(2U, 512 << 10)}) {
-    Config config = config_for("tcp");
-    config.rails = rails;
-    Couple pair = couple(config);
-    Board board(pair, size, size);
-    const Pair piece[] = {{0, 0, size}};
-    Transfer transfer = must(pair.a.write(board.local, board.there, piece));
-    EXPECT_TRUE(succeeds(transfer.wait(soon())));
-    EXPECT_EQ(transfer.report().operations, size / static_cast<std::size_t>(chunk));
-    board.expect_pieces(Direction::write, piece);
-  }
-}
-
 TEST(Choice, NothingInCommonIsAnError) {
   Engine a = must(Engine::open(config_for("tcp")));
   Engine b = must(Engine::open(config_for("shm")));

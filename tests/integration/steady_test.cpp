@@ -54,10 +54,11 @@ std::size_t memory_slack() {
 }
 
 /// Repeats work that was done before, and expects the process to hold no more. Resident memory may
-/// grow by more than `slack` bytes once, as by an allocator's new arena. A leak does so each time.
+/// grow by more than `slack` bytes now and then, as by an arena of the allocator, or what a busy
+/// machine has not caught up with. A leak does so each time.
 template <typename Work>
 void expect_no_growth(Work&& work, std::size_t slack = memory_slack()) {
-  constexpr std::size_t most_times = 3;
+  constexpr std::size_t most_times = 10;
   const Holdings before;
   std::vector<std::size_t> resident = {resident_bytes()};
   const auto grew = [&] { return memory_counts && resident.back() > resident.end()[-2] + slack; };

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -87,7 +88,9 @@ int run_role(int count, char** values) {
 }
 
 RoleEntry::RoleEntry(const std::string& name, Role role) {
-  roles().emplace(name, std::move(role));
+  if (roles().emplace(name, std::move(role)).second) return;
+  std::fprintf(stderr, "two roles are called %s\n", name.c_str());
+  std::abort();
 }
 
 std::string Line::hear(Deadline deadline) {

@@ -75,7 +75,7 @@ class Case(unittest.TestCase):
         cls.root = tempfile.mkdtemp()
         cls.addClassCleanup(shutil.rmtree, cls.root)
         cls.weft = command_in(os.path.join(cls.root, "build", "tools"))
-        cls.plugin = write(os.path.join(cls.root, "build", "lib", "nixl", "libplugin_WEFT.so"),
+        cls.plugin = write(os.path.join(cls.root, "build", "lib", "faces", "nixl", "libplugin_WEFT.so"),
                            "Weft's")
 
     def setUp(self):

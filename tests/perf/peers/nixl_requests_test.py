@@ -172,8 +172,8 @@ class Engines(unittest.TestCase):
             engine = NixlWeft("shm", build)
             with self.assertRaisesRegex(Failed, "there is no .*libplugin_WEFT.so: ninja -C"):
                 engine.environment(scratch)
-            os.makedirs(os.path.join(build, "lib", "nixl"))
-            with open(os.path.join(build, "lib", "nixl", "libplugin_WEFT.so"), "wb"):
+            os.makedirs(os.path.join(build, "lib", "faces", "nixl"))
+            with open(os.path.join(build, "lib", "faces", "nixl", "libplugin_WEFT.so"), "wb"):
                 pass
             self.assertEqual(engine.environment(scratch), {"NIXL_PLUGIN_DIR": scratch})
             self.assertEqual(os.listdir(scratch), ["libplugin_WEFT.so"])
