@@ -76,8 +76,9 @@ TEST_P(Closing, HandlesOutliveTheEngine) {
 }
 
 TEST_P(Closing, PeerThatHasWhatItWaitedForEndsTransfersAsDone) {
-  Child leaver("polite_leaver", {GetParam().provider,
-                          GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided"});
+  Child leaver("polite_leaver",
+               {GetParam().provider,
+                GetParam().transport == TransportKind::bounce ? "bounce" : "one_sided"});
   Engine engine = must(Engine::open(config));
   Segment segment = must(engine.add(Memory::own(100'000)));
   fill(bytes_of(segment), 5);
