@@ -11,7 +11,7 @@
 #include <weft/capability.hpp>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/process.hpp"
 #include "providers/extent.hpp"

@@ -102,7 +102,7 @@ std::string while_writing(const std::string& provider, Body&& body) {
       Engine engine = must(Engine::open(config_for(provider)));
       const Segment local = must(engine.add(Memory::own(size)));
       const Peer peer = must(engine.connect(where, soon()));
-      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
+      Transfer transfer = begin_writing(engine, local, must(peer.lookup("memory", soon())));
       wait_for_bytes(transfer);
       return body(transfer, target.pid());
     });
@@ -133,7 +133,7 @@ std::string revocation(const std::string& provider, Writer how) {
       Engine engine = must(Engine::open(config_for(provider)));
       const Segment local = must(engine.add(Memory::own(size)));
       const Peer peer = must(engine.connect(where, soon()));
-      Transfer transfer = begin_writing(engine, local, must(engine.lookup(peer, "memory", soon())));
+      Transfer transfer = begin_writing(engine, local, must(peer.lookup("memory", soon())));
       wait_for_bytes(transfer);
       write_line(writing.write_end(), "writing");
       wait_for_end(life.read_end());

@@ -86,7 +86,7 @@ Figures contact(Config config, const std::vector<std::string>& addresses, const 
   for (const std::string& address : addresses) {
     const auto start = Clock::now();
     const Peer peer = must(engine.connect(address, deadline));
-    remotes.push_back(must(engine.lookup(peer, "memory", deadline)));
+    remotes.push_back(must(peer.lookup("memory", deadline)));
     const auto met = Clock::now();
     meeting += met - start;
     if (warm) must(must(engine.warm(segment, remotes.back())).wait(deadline));

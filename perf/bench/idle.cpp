@@ -122,7 +122,7 @@ void ask(const Options& options, const Case& what, const std::string& address, i
     Engine engine = must(Engine::open(config));
     const Segment segment = must(engine.add(Memory::own(size)));
     const Peer peer = must(engine.connect(address, soon()));
-    const Remote remote = must(engine.lookup(peer, "memory", soon()));
+    const Remote remote = must(peer.lookup("memory", soon()));
     const Pair all{0, 0, size};
     const Prepared whole = must(engine.prepare(segment, remote, Direction::write, {&all, 1}));
     must(must(engine.submit(whole)).wait(soon()));

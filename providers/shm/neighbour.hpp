@@ -9,7 +9,7 @@
 #include <memory>
 #include <optional>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/process.hpp"
 #include "providers/endpoint.hpp"

@@ -95,7 +95,7 @@ static void share_memory(struct pair_of_engines* both) {
                         &both->grant, &error));
   CHECK(weft_grant_lease_id(both->grant) != 0);
   OK(weft_engine_publish(both->reader, "cache", both->grant, &error));
-  OK(weft_engine_lookup(both->writer, both->to_reader, "cache", patience, &both->remote, &error));
+  OK(weft_peer_lookup(both->to_reader, "cache", patience, &both->remote, &error));
   CHECK(strcmp(weft_remote_peer(both->remote), weft_engine_name(both->reader)) == 0);
   CHECK(weft_remote_segment_size(both->remote) == cache_bytes);
   CHECK(weft_remote_rights(both->remote) == WEFT_RIGHT_READ_WRITE);
@@ -161,7 +161,7 @@ static void prepared_writes(struct pair_of_engines* both) {
   const weft_notify_options notify = {
       .size = sizeof notify, .cookie = 5, .event = true, .on_end = on_arrival, .context = &arrived};
   weft_expectation* expectation = NULL;
-  OK(weft_engine_expect(both->reader, both->to_writer, 7, 1, &notify, &expectation, &error));
+  OK(weft_peer_expect(both->to_writer, 7, 1, &notify, &expectation, &error));
   CHECK(!weft_expectation_ready(expectation));
   REFUSED(WEFT_TIMED_OUT, weft_expectation_wait(expectation, 0, &error));
 
@@ -307,24 +307,24 @@ static void other_forms(struct pair_of_engines* both) {
 
 static void signals_and_messages(struct pair_of_engines* both) {
   /* Three signals, two of which carry bytes, before anybody expects them. */
-  OK(weft_engine_signal(both->writer, both->to_reader, 9, "a", 1, patience, &error));
-  OK(weft_engine_signal(both->writer, both->to_reader, 9, NULL, 0, patience, &error));
-  OK(weft_engine_signal(both->writer, both->to_reader, 9, "bc", 2, patience, &error));
+  OK(weft_peer_signal(both->to_reader, 9, "a", 1, patience, &error));
+  OK(weft_peer_signal(both->to_reader, 9, NULL, 0, patience, &error));
+  OK(weft_peer_signal(both->to_reader, 9, "bc", 2, patience, &error));
   weft_expectation* expectation = NULL;
-  OK(weft_engine_expect(both->reader, both->to_writer, 9, 3, NULL, &expectation, &error));
+  OK(weft_peer_expect(both->to_writer, 9, 3, NULL, &expectation, &error));
   OK(weft_expectation_wait(expectation, patience, &error));
   CHECK(weft_expectation_payload_count(expectation) == 2);
   weft_expectation_free(expectation);
 
   /* A signal that comes too late is dropped, and one that is forgotten too. */
   const weft_notify_options once = {.size = sizeof once, .late = WEFT_LATE_DROP};
-  OK(weft_engine_expect(both->reader, both->to_writer, 10, 1, &once, &expectation, &error));
+  OK(weft_peer_expect(both->to_writer, 10, 1, &once, &expectation, &error));
   weft_expectation_free(expectation);
-  OK(weft_engine_forget(both->reader, both->to_writer, 11, 12, &error));
+  OK(weft_peer_forget(both->to_writer, 11, 12, &error));
   for (uint64_t id = 10; id <= 13; ++id)
-    OK(weft_engine_signal(both->writer, both->to_reader, id, NULL, 0, patience, &error));
+    OK(weft_peer_signal(both->to_reader, id, NULL, 0, patience, &error));
   for (uint64_t id = 13; id >= 10; --id) {
-    OK(weft_engine_expect(both->reader, both->to_writer, id, 1, NULL, &expectation, &error));
+    OK(weft_peer_expect(both->to_writer, id, 1, NULL, &expectation, &error));
     if (id == 13)
       OK(weft_expectation_wait(expectation, patience, &error));
     else
@@ -339,12 +339,12 @@ static void signals_and_messages(struct pair_of_engines* both) {
                                       .on_end = on_arrival,
                                       .context = &arrived};
   weft_receive *receive = NULL, *message = NULL;
-  OK(weft_engine_receive(both->reader, both->to_writer, 0x20, 0xf0, &notify, &receive, &error));
+  OK(weft_peer_receive(both->to_writer, 0x20, 0xf0, &notify, &receive, &error));
   REFUSED(WEFT_TIMED_OUT, weft_receive_wait(receive, 0, &error));
   CHECK(!weft_receive_ready(receive) && weft_receive_data(receive) == NULL);
-  OK(weft_engine_send(both->writer, both->to_reader, 0x11, "first", 5, patience, &error));
-  OK(weft_engine_send(both->writer, both->to_reader, 0x2f, "second", 6, patience, &error));
-  OK(weft_engine_send(both->writer, both->to_reader, 0x12, NULL, 0, patience, &error));
+  OK(weft_peer_send(both->to_reader, 0x11, "first", 5, patience, &error));
+  OK(weft_peer_send(both->to_reader, 0x2f, "second", 6, patience, &error));
+  OK(weft_peer_send(both->to_reader, 0x12, NULL, 0, patience, &error));
   OK(weft_receive_wait(receive, patience, &error));
   CHECK(weft_receive_ready(receive) && weft_receive_tag(receive) == 0x2f);
   CHECK(weft_receive_bytes(receive) == 6 && memcmp(weft_receive_data(receive), "second", 6) == 0);
@@ -353,15 +353,14 @@ static void signals_and_messages(struct pair_of_engines* both) {
   await_calls(&arrived, 1);
   drain_events(both->reader, WEFT_EVENT_MESSAGE_ARRIVED, 11);
 
-  OK(weft_engine_recv(both->reader, both->to_writer, 0x11, UINT64_MAX, patience, &message, &error));
+  OK(weft_peer_recv(both->to_writer, 0x11, UINT64_MAX, patience, &message, &error));
   CHECK(weft_receive_bytes(message) == 5 && memcmp(weft_receive_data(message), "first", 5) == 0);
   weft_receive_free(message);
-  OK(weft_engine_recv(both->reader, both->to_writer, 0, 0, patience, &message, &error));
+  OK(weft_peer_recv(both->to_writer, 0, 0, patience, &message, &error));
   CHECK(weft_receive_tag(message) == 0x12 && weft_receive_bytes(message) == 0);
   weft_receive_free(message);
   message = NULL;
-  REFUSED(WEFT_TIMED_OUT,
-          weft_engine_recv(both->reader, both->to_writer, 1, UINT64_MAX, 1000, &message, &error));
+  REFUSED(WEFT_TIMED_OUT, weft_peer_recv(both->to_writer, 1, UINT64_MAX, 1000, &message, &error));
   CHECK(message == NULL);
 }
 
@@ -443,7 +442,7 @@ static void refusals(struct pair_of_engines* both) {
   OK(weft_segment_grant(both->cache, &part, 1, WEFT_RIGHT_READ, 0, WEFT_KEYS_AUTOMATIC, &grant,
                         &error));
   OK(weft_engine_publish(both->reader, "part", grant, &error));
-  OK(weft_engine_lookup(both->writer, both->to_reader, "part", patience, &remote, &error));
+  OK(weft_peer_lookup(both->to_reader, "part", patience, &remote, &error));
   REFUSED(WEFT_PERMISSION_DENIED, weft_engine_write(both->writer, both->source, remote, &inside, 1,
                                                     NULL, &transfer, &error));
   REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_read(both->writer, both->source, remote, &inside, 1,
@@ -468,14 +467,13 @@ static void refusals(struct pair_of_engines* both) {
   REFUSED(WEFT_INVALID_ARGUMENT,
           weft_engine_import(both->writer, blob, sizeof blob, &remote, &error));
   REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_import(both->writer, NULL, 0, &remote, &error));
-  REFUSED(WEFT_TIMED_OUT,
-          weft_engine_lookup(both->writer, both->to_reader, "nothing", 1000, &remote, &error));
+  REFUSED(WEFT_TIMED_OUT, weft_peer_lookup(both->to_reader, "nothing", 1000, &remote, &error));
   static const char large[1 << 16];
-  REFUSED(WEFT_INVALID_ARGUMENT, weft_engine_send(both->writer, both->to_reader, 1, large,
-                                                  sizeof large, patience, &error));
+  REFUSED(WEFT_INVALID_ARGUMENT,
+          weft_peer_send(both->to_reader, 1, large, sizeof large, patience, &error));
   weft_expectation* expectation = NULL;
   REFUSED(WEFT_INVALID_ARGUMENT,
-          weft_engine_expect(both->reader, both->to_writer, 1, 0, NULL, &expectation, &error));
+          weft_peer_expect(both->to_writer, 1, 0, NULL, &expectation, &error));
   OK(weft_segment_release(both->source, patience, &error));
   REFUSED(WEFT_CLOSED, weft_engine_submit_all(both->writer, prepared, NULL, &transfer, &error));
   weft_prepared_free(prepared);
@@ -483,13 +481,12 @@ static void refusals(struct pair_of_engines* both) {
 
 static void goodbye(struct pair_of_engines* both) {
   weft_expectation* expectation = NULL;
-  OK(weft_engine_expect(both->writer, both->to_reader, 77, 1, NULL, &expectation, &error));
+  OK(weft_peer_expect(both->to_reader, 77, 1, NULL, &expectation, &error));
   OK(weft_engine_close(both->reader, patience, &error));
   REFUSED(WEFT_PEER_DOWN, weft_expectation_wait(expectation, patience, &error));
   weft_expectation_free(expectation);
   CHECK(!weft_peer_up(both->to_reader));
-  REFUSED(WEFT_PEER_DOWN,
-          weft_engine_signal(both->writer, both->to_reader, 1, NULL, 0, patience, &error));
+  REFUSED(WEFT_PEER_DOWN, weft_peer_signal(both->to_reader, 1, NULL, 0, patience, &error));
   weft_error* error = NULL;
   CHECK(weft_peer_check(both->to_reader, &error) != WEFT_OK && error != NULL);
   weft_error_free(error);
@@ -507,7 +504,7 @@ static void goodbye(struct pair_of_engines* both) {
   REFUSED(WEFT_CLOSED, weft_grant_revoke(both->grant, patience, &error));
   CHECK(weft_segment_size(both->cache) == cache_bytes);
   CHECK(weft_peer_up(both->to_writer) == false && weft_peer_name(both->to_writer) != NULL);
-  OK(weft_engine_disconnect(both->writer, both->to_reader, &error));
+  OK(weft_peer_disconnect(both->to_reader, &error));
   weft_engine_free(both->writer);
   weft_grant_free(both->grant);
   weft_segment_free(both->cache);

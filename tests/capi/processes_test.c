@@ -67,7 +67,7 @@ static void decode(const char* provider, int to_parent) {
   CHECK(expected != NULL);
   for (size_t layer = 0; layer < layers; ++layer) {
     weft_expectation* there = NULL;
-    OK(weft_engine_expect(engine, prefill, 100 + layer, 1, NULL, &there, &error));
+    OK(weft_peer_expect(prefill, 100 + layer, 1, NULL, &there, &error));
     OK(weft_expectation_wait(there, patience, &error));
     weft_expectation_free(there);
     for (size_t part = 0; part < parts; ++part)
@@ -84,9 +84,9 @@ static void decode(const char* provider, int to_parent) {
   }
   /* All of it, and nothing besides. */
   CHECK(memcmp(weft_segment_data(cache), expected, bytes) == 0);
-  OK(weft_engine_send(engine, prefill, 1, "checked", 7, patience, &error));
+  OK(weft_peer_send(prefill, 1, "checked", 7, patience, &error));
   weft_receive* last = NULL;
-  OK(weft_engine_recv(engine, prefill, 2, UINT64_MAX, patience, &last, &error));
+  OK(weft_peer_recv(prefill, 2, UINT64_MAX, patience, &last, &error));
   weft_receive_free(last);
   free(expected);
   OK(weft_engine_close(engine, patience, &error));
@@ -157,15 +157,15 @@ static void prefill(const char* provider, const char* address) {
   fill_pattern(weft_segment_data(cache), weft_kv_layout_bytes(layout), 3);
   OK(weft_engine_connect(engine, address, patience, &decode, &error));
   CHECK(weft_peer_same_host(decode));
-  OK(weft_engine_lookup(engine, decode, "cache", patience, &remote, &error));
+  OK(weft_peer_lookup(decode, "cache", patience, &remote, &error));
   send_layers(engine, cache, remote, layout);
 
   weft_receive* answer = NULL;
-  OK(weft_engine_recv(engine, decode, 1, UINT64_MAX, patience, &answer, &error));
+  OK(weft_peer_recv(decode, 1, UINT64_MAX, patience, &answer, &error));
   CHECK(weft_receive_bytes(answer) == 7);
   weft_receive_free(answer);
   check_fork(engine);
-  OK(weft_engine_send(engine, decode, 2, NULL, 0, patience, &error));
+  OK(weft_peer_send(decode, 2, NULL, 0, patience, &error));
   OK(weft_engine_close(engine, patience, &error));
   weft_remote_free(remote);
   weft_peer_free(decode);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::chaos {
 

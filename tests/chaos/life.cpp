@@ -258,7 +258,7 @@ void Life::expect(const Json& order) {
     options.on_end = [this, awaited](std::uint64_t, const Error* error) {
       signalled(*awaited, error);
     };
-    auto expectation = engine_->expect(peer, awaited->id, 1, std::move(options));
+    auto expectation = peer.expect(awaited->id, 1, std::move(options));
     if (!expectation) return answer(order, {{"ok", false}, {"error", expectation.error()}});
     const std::lock_guard lock(mutex_);
     awaited->handle = std::move(*expectation);
@@ -310,7 +310,7 @@ void Life::look_for_echoes() {
   for (const Peer& peer : engine_->peers())
     for (const auto& each : due) {
       if (each->peer != peer.name()) continue;
-      auto again = engine_->expect(peer, each->id, 1);
+      auto again = peer.expect(each->id, 1);
       if (again && again->wait(Deadline::now()))
         violation("signal twice", each->id, "a second one came");
     }

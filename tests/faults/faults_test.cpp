@@ -188,7 +188,7 @@ TEST_P(FaultsTest, AnErrorCompletionFailsTheTransferWithItsContext) {
   Board board(pair, segment_bytes, segment_bytes);
   TransferOptions options;
   options.signal = Signal{9, {}};
-  auto expectation = must(pair.b.expect(pair.to_a, 9, 1));
+  auto expectation = must(pair.to_a.expect(9, 1));
   auto transfer = must(pair.a.read(board.local, board.there, everything(), options));
   const auto waited = transfer.wait_quiescent(soon());
   ASSERT_TRUE(fails_with(waited, Code::fabric_failed));
@@ -285,7 +285,7 @@ TEST_P(FaultsTest, APushThatFailsToPostEndsTheExpectationOfItsSignal) {
   const Faults faults = switched(plan);
   Couple pair = couple(config(2), config(2), hooks_of(faults));
   Board board(pair, segment_bytes, segment_bytes);
-  Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+  Expectation expectation = must(pair.to_a.expect(7, 1));
   TransferOptions options;
   options.signal = Signal{7};
   auto transfer = must(pair.a.write(board.local, board.there, everything(), options));

@@ -120,7 +120,7 @@ TEST_P(Captures, AreNotBrokenByEventsAndStreamsThatWait) {
   after.signal = Signal{3};
   NotifyOptions stream;
   stream.gpu_stream = static_cast<cuda_sim::Stream>(waits);
-  Expectation expected = must(field.pair.b.expect(field.pair.to_a, 3, 1, stream));
+  Expectation expected = must(field.pair.to_a.expect(3, 1, stream));
   Transfer transfer = field.start(weft::Direction::write, whole(chunk), after);
   EXPECT_TRUE(fails_with(transfer.wait(Deadline::in(20ms)), Code::timed_out));
   held.release();

@@ -218,7 +218,7 @@ TEST_P(Direct, ASignalComesBehindTheFlushThatTheGpuNeeds) {
     Field field(GetParam(), {"", std::nullopt, gpu});
     TransferOptions options;
     options.signal = Signal{arrival};
-    auto expected = must(field.pair.b.expect(field.pair.to_a, arrival, 1));
+    auto expected = must(field.pair.to_a.expect(arrival, 1));
     Transfer transfer = must(field.submit(Direction::write, whole(), options));
     EXPECT_TRUE(succeeds(expected.wait(soon())));
     if (gpu == 0)
@@ -233,7 +233,7 @@ TEST_P(Direct, WithoutTheFlushThereIsNoSignal) {
   Field field(GetParam(), {"", std::nullopt, 0});
   TransferOptions options;
   options.signal = Signal{arrival};
-  auto expected = must(field.pair.b.expect(field.pair.to_a, arrival, 1));
+  auto expected = must(field.pair.to_a.expect(arrival, 1));
   cuda_sim::weft_cuda_sim_fail("cuFlushGPUDirectRDMAWrites", 1, cuda_sim::unknown_error);
   Transfer transfer = must(field.submit(Direction::write, whole(), options));
   const auto ended = expected.wait(soon());
@@ -260,8 +260,8 @@ TEST_P(Direct, AMessageComesBehindTheFlushToo) {
   Field field(GetParam(), {"", std::nullopt, 0});
   must(must(field.submit(Direction::write, whole())).wait(soon()));
   cuda_sim::weft_cuda_sim_clear();
-  must(field.pair.a.send(field.pair.to_b, 1, {}, soon()));
-  must(must(field.pair.b.receive(field.pair.to_a, 1, ~std::uint64_t{0})).wait(soon()));
+  must(field.pair.to_b.send(1, {}, soon()));
+  must(must(field.pair.to_a.receive(1, ~std::uint64_t{0})).wait(soon()));
   EXPECT_EQ(cuda_sim::counters().flushes, 1U);
 }
 

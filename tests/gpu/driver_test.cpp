@@ -147,7 +147,7 @@ TEST_P(Driver, AStreamGoesOnWhenItsSignalHasCome) {
   const Pair all[] = {{0, 0, layer_bytes}};
   for (std::uint64_t round = 0; round < 300; ++round) {  // more than there are words at a time
     here.fill(100 + round);
-    Expectation expected = must(field.pair.b.expect(field.pair.to_a, 7, 1, consumer.after()));
+    Expectation expected = must(field.pair.to_a.expect(7, 1, consumer.after()));
     consumer.consume(there.device_address());
     TransferOptions options;
     options.signal = Signal{7};
@@ -174,7 +174,7 @@ TEST_P(Driver, SevenStreamsWaitForLayerAfterLayer) {
   for (std::uint64_t layer = 0; layer < layers; ++layer) {
     NotifyOptions options = consumers[layer]->after();
     options.deadline = Deadline::in(15s);
-    expected.push_back(must(field.pair.b.expect(field.pair.to_a, layer, 1, options)));
+    expected.push_back(must(field.pair.to_a.expect(layer, 1, options)));
     consumers[layer]->consume(there.device_address() + layer * layer_bytes);
   }
   for (std::uint64_t layer = 0; layer < layers; ++layer) {
@@ -198,7 +198,7 @@ TEST_P(Driver, AStreamGoesOnThoughNothingComes) {
   Consumer consumer(bytes, stream);
   NotifyOptions options = consumer.after();
   options.deadline = Deadline::in(50ms);
-  Expectation expected = must(field.pair.b.expect(field.pair.to_a, 7, 1, options));
+  Expectation expected = must(field.pair.to_a.expect(7, 1, options));
   consumer.consume(there.device_address());
   EXPECT_TRUE(consumer.got(theirs));
   EXPECT_TRUE(fails_with(expected.wait(soon()), Code::timed_out));

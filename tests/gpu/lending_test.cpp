@@ -27,7 +27,7 @@ WEFT_ROLE(gpu_borrower) {
   Store store(1, bytes);
   Engine engine = must(Engine::open(gpu_config(arguments.at(0))));
   const Peer owner = must(engine.connect(arguments.at(1), soon()));
-  const Remote there = must(engine.lookup(owner, "memory", soon()));
+  const Remote there = must(owner.lookup("memory", soon()));
   const Segment own = must(engine.add(store.memory()));
   parent.say("ready");
   while (true) {
@@ -103,7 +103,7 @@ TEST_P(Lending, IsOverWhenItsOwnerHasDisconnected) {
     std::this_thread::sleep_for(300ms);
     borrower->signal(SIGCONT);
   });
-  must(engine.disconnect(engine.peers().front()));
+  must(engine.peers().front().disconnect());
   EXPECT_NE(borrower->ask("write"), "copied");
   expect_free();
 }

@@ -151,7 +151,7 @@ TEST_P(Lent, WhatIsReadAfterTheEndIsStaleThoughNobodySaidSo) {
 TEST_P(Lent, WhoeverLeavesGivesItBack) {
   Field field(config, all_sides[0], chunk);
   field.expect_moved(Move::write, whole(chunk));
-  must(field.pair.a.disconnect(field.pair.to_b));
+  must(field.pair.to_b.disconnect());
   EXPECT_EQ(must(field.grant.revoke(soon())), Revoked::quiescent);
 }
 

@@ -15,7 +15,7 @@ std::string check(std::istringstream& words, Engine& engine, const Peer& peer, c
   std::vector<Landed> pieces;
   for (Landed each; words >> each.seed >> each.to >> each.from >> each.length;)
     pieces.push_back(each);
-  if (signals != 0) must(must(engine.expect(peer, arrival, signals)).wait(soon()));
+  if (signals != 0) must(must(peer.expect(arrival, signals)).wait(soon()));
   const auto holds = store.holds(seed, std::move(pieces));
   return holds ? "yes" : holds.message();
 }
@@ -73,7 +73,7 @@ bool Owner::begins() {
 Remote Owner::meet(Engine& engine) {
   if (address_.empty()) address_ = child_.hear();
   const Peer peer = must(engine.connect(address_, soon()));
-  return must(engine.lookup(peer, "memory", soon()));
+  return must(peer.lookup("memory", soon()));
 }
 
 void Owner::fill(std::uint64_t seed) {

@@ -133,8 +133,7 @@ TEST_P(Staged, WhatIsNotAsItWasSentIsCorrupt) {
   field.there.put(other);
   hashing.release();
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::corrupt));
-  EXPECT_TRUE(fails_with(must(field.pair.b.expect(field.pair.to_a, 9, 1)).wait(soon()),
-                         Code::remote_failed));
+  EXPECT_TRUE(fails_with(must(field.pair.to_a.expect(9, 1)).wait(soon()), Code::remote_failed));
 }
 
 TEST_P(Staged, AGpuThatCanNotBeHashedFailsTheTransfer) {
@@ -407,7 +406,7 @@ TEST_P(Staged, ATransferWaitsForTheEventBehindTheKernelsThatFillItsMemory) {
   late.release();
   ASSERT_TRUE(succeeds(waits.wait_quiescent(soon())));
   ASSERT_TRUE(succeeds(empty.wait_quiescent(soon())));
-  EXPECT_TRUE(succeeds(must(field.pair.b.expect(field.pair.to_a, 9, 2)).wait(soon())));
+  EXPECT_TRUE(succeeds(must(field.pair.to_a.expect(9, 2)).wait(soon())));
   EXPECT_TRUE(same_bytes(field.there.bytes(), computed));
 }
 

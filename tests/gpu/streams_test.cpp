@@ -55,7 +55,7 @@ TEST_P(WaitingStreams, GoOnWhenTheSignalHasCome) {
   for (int round = 0; round < 300; ++round) {  // more than there are words at a time
     const Blob fresh = pattern(chunk, 100 + static_cast<std::uint64_t>(round));
     field.here.put(fresh);
-    Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+    Expectation expected = must(field.pair.to_a.expect(layer, 1, consumer.after()));
     consumer.consume();
     EXPECT_FALSE(consumer.idle());
     write_with_signal(field);
@@ -67,16 +67,16 @@ TEST_P(WaitingStreams, GoOnWhenTheSignalHasCome) {
 TEST_P(WaitingStreams, WaitForSeveralSignalsEach) {
   Field field(config, all_sides[0], chunk);
   Consumer first(field.there), second(field.there);
-  Expectation one = must(field.pair.b.expect(field.pair.to_a, 1, 2, first.after()));
-  Expectation other = must(field.pair.b.expect(field.pair.to_a, 2, 1, second.after()));
+  Expectation one = must(field.pair.to_a.expect(1, 2, first.after()));
+  Expectation other = must(field.pair.to_a.expect(2, 1, second.after()));
   first.consume();
   second.consume();
-  must(field.pair.a.signal(field.pair.to_b, {2}, soon()));
+  must(field.pair.to_b.signal({2}, soon()));
   must(other.wait(soon()));
   second.result();
-  must(field.pair.a.signal(field.pair.to_b, {1}, soon()));
+  must(field.pair.to_b.signal({1}, soon()));
   EXPECT_FALSE(first.idle());
-  must(field.pair.a.signal(field.pair.to_b, {1}, soon()));
+  must(field.pair.to_b.signal({1}, soon()));
   must(one.wait(soon()));
   first.result();
 }
@@ -85,7 +85,7 @@ TEST_P(WaitingStreams, WaitByAFunctionWhereTheyCanNotByAWord) {
   Field field(config, all_sides[0], chunk);
   Consumer consumer(field.there);
   cuda_sim::weft_cuda_sim_fail("cuStreamWaitValue64_v2", 1, cuda_sim::not_supported);
-  Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+  Expectation expected = must(field.pair.to_a.expect(layer, 1, consumer.after()));
   consumer.consume();
   EXPECT_FALSE(consumer.idle());
   write_with_signal(field);
@@ -96,7 +96,7 @@ TEST_P(WaitingStreams, WaitByAFunctionWhereTheyCanNotByAWord) {
 TEST_P(WaitingStreams, GoOnThoughNothingComes) {
   Field field(config, all_sides[0], chunk);
   const auto expect = [&](const NotifyOptions& options) {
-    return must(field.pair.b.expect(field.pair.to_a, layer, 1, options));
+    return must(field.pair.to_a.expect(layer, 1, options));
   };
   {
     Consumer overdue(field.there);
@@ -107,8 +107,8 @@ TEST_P(WaitingStreams, GoOnThoughNothingComes) {
     overdue.result();
     EXPECT_TRUE(fails_with(expected.wait(soon()), Code::timed_out));
     // What comes too late is for the next one.
-    must(field.pair.a.signal(field.pair.to_b, {layer}, soon()));
-    must(must(field.pair.b.expect(field.pair.to_a, layer, 1)).wait(soon()));
+    must(field.pair.to_b.signal({layer}, soon()));
+    must(must(field.pair.to_a.expect(layer, 1)).wait(soon()));
     EXPECT_TRUE(fails_with(expected.wait(soon()), Code::timed_out));
   }
   {
@@ -130,7 +130,7 @@ TEST_P(WaitingStreams, GoOnThoughNothingComes) {
 TEST_P(WaitingStreams, GoOnWhenTheirEngineCloses) {
   Field field(config, all_sides[0], chunk);
   Consumer consumer(field.there);
-  Expectation expected = must(field.pair.b.expect(field.pair.to_a, layer, 1, consumer.after()));
+  Expectation expected = must(field.pair.to_a.expect(layer, 1, consumer.after()));
   consumer.consume();
   must(field.pair.b.close(soon()));
   consumer.result();
@@ -141,7 +141,7 @@ TEST_P(WaitingStreams, GoOnWhenTheirEngineCloses) {
 TEST_P(WaitingStreams, LeaveTheGpuAQueueForAllElse) {
   Field field(config, all_sides[0], chunk);
   const auto expect = [&](Consumer& consumer, std::uint64_t id) {
-    return field.pair.b.expect(field.pair.to_a, id, 1, consumer.after());
+    return field.pair.to_a.expect(id, 1, consumer.after());
   };
   std::vector<std::unique_ptr<Consumer>> consumers;
   std::vector<Expectation> expected;
@@ -155,7 +155,7 @@ TEST_P(WaitingStreams, LeaveTheGpuAQueueForAllElse) {
   for (std::uint64_t i = 10; i < 30; ++i) expected.push_back(must(expect(*consumers[0], i)));
   EXPECT_TRUE(fails_with(expect(*consumers[7], 7), Code::queue_full));
   // Of the streams that wait no more the place is free.
-  must(field.pair.a.signal(field.pair.to_b, {3}, soon()));
+  must(field.pair.to_b.signal({3}, soon()));
   must(expected[3].wait(soon()));
   expected.push_back(must(expect(*consumers[7], 7)));
   EXPECT_TRUE(fails_with(expect(*consumers[3], 3), Code::queue_full));
@@ -168,7 +168,7 @@ TEST_P(WaitingStreams, OfNobodyAreRefused) {
   int nothing = 0;
   NotifyOptions options;
   options.gpu_stream = &nothing;
-  const auto refused = field.pair.b.expect(field.pair.to_a, layer, 1, options);
+  const auto refused = field.pair.to_a.expect(layer, 1, options);
   ASSERT_TRUE(fails_with(refused, Code::unavailable));
   EXPECT_THAT(refused.error().message(), HasSubstr("cuStreamGetCtx failed"));
 }

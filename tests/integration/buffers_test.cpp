@@ -78,7 +78,7 @@ WEFT_ROLE(crowded) {
     if (verb == "end") return testing::Test::HasFailure() ? 1 : 0;
     for (const Peer& peer : engine.peers())
       for (std::uint64_t i = 0; i < count; ++i)
-        if (must(engine.recv(peer, i, exactly, late())).bytes.size() != i) return 1;
+        if (must(peer.recv(i, exactly, late())).bytes.size() != i) return 1;
     const Held held = held_by(engine);
     std::ostringstream said;
     said << held.message_bytes << ' ' << held.bounce_bytes << ' ' << held.promised << ' '
@@ -103,7 +103,7 @@ struct Visitor {
       : engine(must(Engine::open(config(provider)))),
         peer(must(engine.connect(address, late()))),
         segment(must(engine.add(Memory::own(segment_bytes)))),
-        remote(must(engine.lookup(peer, "memory", late()))) {}
+        remote(must(peer.lookup("memory", late()))) {}
   static Config config(const std::string& provider) {
     Config config = patient(config_for(provider, 1));
     config.max_nics = 1;
@@ -145,8 +145,7 @@ TEST_P(Buffers, ThatManyPeersUseAreSharedAndGivenBack) {
   std::vector<Transfer> transfers;
   for (const auto& each : visitors) transfers.push_back(each->bounce(Direction::write));
   for (const auto& each : visitors)
-    for (std::size_t i = 0; i < messages; ++i)
-      must(each->engine.send(each->peer, i, Blob(i), late()));
+    for (std::size_t i = 0; i < messages; ++i) must(each->peer.send(i, Blob(i), late()));
   const Told busy = told(target, "held");
   for (Transfer& each : transfers) ASSERT_TRUE(succeeds(each.wait(late())));
   const Told after = told(target, "receive " + std::to_string(messages));
@@ -193,8 +192,8 @@ TEST_P(Buffers, ThatAreTooFewForAllAreTakenInTurns) {
       auto [to_j, to_i] = acquaint(engines[i], engines[j]);
       const std::array whole{Pair{0, 0, segment_bytes}};
       // All ask each other.
-      const Remote at_j = must(engines[i].lookup(to_j, "memory", soon()));
-      const Remote at_i = must(engines[j].lookup(to_i, "memory", soon()));
+      const Remote at_j = must(to_j.lookup("memory", soon()));
+      const Remote at_i = must(to_i.lookup("memory", soon()));
       transfers.push_back(must(engines[i].write(segments[i], at_j, whole, options)));
       transfers.push_back(must(engines[j].write(segments[j], at_i, whole, options)));
     }

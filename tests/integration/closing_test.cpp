@@ -21,8 +21,8 @@ WEFT_ROLE(polite_leaver) {
     must(engine.publish("memory", grant));
     parent.say(engine.address());
     const Peer peer = must(engine.accept(soon()));
-    must(must(engine.receive(peer, 1, ~std::uint64_t{0})).wait(soon()));
-    must(must(engine.expect(peer, 7, 2)).wait(soon()));
+    must(must(peer.receive(1, ~std::uint64_t{0})).wait(soon()));
+    must(must(peer.expect(7, 2)).wait(soon()));
     must(engine.close(soon()));
     parent.say(holds(bytes_of(segment), 5) ? "all there" : "bytes are missing");
   }
@@ -54,8 +54,8 @@ TEST_P(Closing, HandlesOutliveTheEngine) {
     prepared = must(pair.a.prepare(*local, *there, Direction::write, all));
     transfer = must(pair.a.submit(*prepared));
     must(transfer->wait(soon()));
-    expectation = must(pair.a.expect(pair.to_b, 1, 1));
-    receive = must(pair.a.receive(pair.to_b, 1, 1));
+    expectation = must(pair.to_b.expect(1, 1));
+    receive = must(pair.to_b.receive(1, 1));
     peer = pair.to_b;
   }
   EXPECT_TRUE(holds(bytes_of(*local), 1));
@@ -86,8 +86,8 @@ TEST_P(Closing, PeerThatHasWhatItWaitedForEndsTransfersAsDone) {
   const Blob message(3000);
   for (int i = 0; i < rounds; ++i) {
     const Peer peer = must(engine.connect(leaver.hear(), soon()));
-    const Remote remote = must(engine.lookup(peer, "memory", soon()));
-    must(engine.send(peer, 1, message, soon()));
+    const Remote remote = must(peer.lookup("memory", soon()));
+    must(peer.send(1, message, soon()));
     std::vector<Transfer> transfers;
     for (const Pair& half : halves)
       transfers.push_back(
@@ -112,7 +112,7 @@ TEST_P(Closing, PeerThatHasNotTakenTheSignalFailsTheTransfer) {
   Transfer transfer = must(pair.a.write(local, there, all, {.signal = Signal{1}}));
   std::this_thread::sleep_for(a_while);
   if (transfer.state() == State::done) GTEST_SKIP() << "its provider takes messages by itself";
-  must(pair.a.disconnect(pair.to_b));
+  must(pair.to_b.disconnect());
   EXPECT_FALSE(transfer.wait(soon()));
 }
 
@@ -129,7 +129,7 @@ TEST_P(Closing, EndsTransfersInFlight) {
     if (i % 2 == 0) options.signal = Signal{1};
     transfers.push_back(must(pair->a.write(board->local, board->there, all, options)));
   }
-  Expectation expectation = must(pair->b.expect(pair->to_a, 1, 1));
+  Expectation expectation = must(pair->to_a.expect(1, 1));
   must(pair->a.close(soon()));
   for (Transfer& transfer : transfers) {
     EXPECT_FALSE(transfer.wait(soon()));
@@ -210,11 +210,11 @@ TEST_P(Closing, WhileOtherThreadsSubmit) {
       }
     });
   std::jthread sender([&] {
-    while (pair.a.send(pair.to_b, 1, {}, soon())) {
+    while (pair.to_b.send(1, {}, soon())) {
     }
   });
   std::jthread asker([&] {
-    const auto answer = pair.a.lookup(pair.to_b, "never", soon());
+    const auto answer = pair.to_b.lookup("never", soon());
     EXPECT_FALSE(answer);
   });
   std::jthread acceptor([&] { EXPECT_FALSE(pair.a.accept(soon())); });
@@ -252,7 +252,7 @@ TEST_P(Closing, ManualEngines) {
   auto board = std::make_optional<Board>(*pair, 100'000, 100'000);
   const Pair all[] = {{0, 0, 100'000}};
   Transfer transfer = must(pair->a.write(board->local, board->there, all));
-  Expectation expectation = must(pair->b.expect(pair->to_a, 1, 1));
+  Expectation expectation = must(pair->to_a.expect(1, 1));
   must(pair->a.close(Deadline::in(20s)));
   EXPECT_FALSE(transfer.wait(soon()));
   EXPECT_FALSE(expectation.wait(soon()));

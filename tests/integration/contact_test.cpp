@@ -68,7 +68,7 @@ TEST_P(Contact, ItsSignalComesBehindTheAnswers) {
   TransferOptions options;
   options.signal = Signal{7, {}};
   Transfer warm = must(pair.a.warm(board.local, board.there, options));
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 7, 1)).wait(soon())));
+  EXPECT_TRUE(succeeds(must(pair.to_a.expect(7, 1)).wait(soon())));
   EXPECT_TRUE(succeeds(warm.wait(soon())));
 }
 
@@ -93,7 +93,7 @@ TEST_P(Contact, FailsWhereATransferWould) {
     EXPECT_TRUE(fails_with(warm->wait(soon()), Code::stale));
   else
     EXPECT_EQ(warm.error().code(), Code::stale);
-  must(pair.a.disconnect(pair.to_b));
+  must(pair.to_b.disconnect());
   EXPECT_FALSE(pair.a.warm(other.local, other.there));
 }
 

@@ -79,7 +79,7 @@ TEST_P(Credentials, WhoComesBackHasToProveItselfAgain) {
     }
     before = peer;
     must(serving.close(soon()));
-    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+    EXPECT_TRUE(fails_with(must(peer.expect(1, 1)).wait(soon()), Code::peer_down));
   }
   Config impostor = with_secret("a secret of others alone");
   impostor.name = "service";

@@ -40,8 +40,8 @@ class Crowded : public testing::TestWithParam<std::string> {
   static Nanoseconds message(Couple& pair) {
     const std::vector<std::byte> word(64, std::byte{7});
     return median_of(400, [&] {
-      must(pair.a.send(pair.to_b, 5, word, soon()));
-      EXPECT_EQ(must(pair.b.recv(pair.to_a, 5, ~std::uint64_t{0}, soon())).bytes, word);
+      must(pair.to_b.send(5, word, soon()));
+      EXPECT_EQ(must(pair.to_a.recv(5, ~std::uint64_t{0}, soon())).bytes, word);
     });
   }
 

@@ -50,7 +50,7 @@ class Death : public testing::TestWithParam<Variant> {
 
   /// Reads everything and compares it.
   void expect_serves(const Peer& peer) {
-    const Remote remote = must(engine.lookup(peer, "memory", soon()));
+    const Remote remote = must(peer.lookup("memory", soon()));
     fill(bytes_of(segment), 2);
     Transfer transfer = must(engine.read(segment, remote, all));
     const auto ended = transfer.wait(Deadline::in(10s));
@@ -94,10 +94,10 @@ TEST_P(Death, FailsItsTransfersAndNoOthers) {
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(engine.connect(victim.address, soon()));
   const Peer to_other = must(engine.connect(other.address, soon()));
-  const Remote there = must(engine.lookup(to_victim, "memory", soon()));
+  const Remote there = must(to_victim.lookup("memory", soon()));
   Segment source = must(engine.add(Memory::own(size)));
-  Expectation expectation = must(engine.expect(to_victim, 1, 1));
-  Receive receive = must(engine.receive(to_victim, 1, 1));
+  Expectation expectation = must(to_victim.expect(1, 1));
+  Receive receive = must(to_victim.receive(1, 1));
 
   // Always some transfers under way, some of them with signals, each to a place of its own.
   constexpr std::size_t under_way = 6, part = size / under_way;
@@ -140,7 +140,7 @@ TEST_P(Death, FailsItsTransfersAndNoOthers) {
   EXPECT_TRUE(fails_with(expectation.wait(soon()), Code::peer_down));
   EXPECT_TRUE(fails_with(receive.wait(soon()), Code::peer_down));
   EXPECT_TRUE(fails_with(submit(0), Code::peer_down));
-  EXPECT_TRUE(fails_with(engine.lookup(to_victim, "memory", soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(to_victim.lookup("memory", soon()), Code::peer_down));
   // Where the provider emulates writes (efa in libfabric 1.17) those to a dead peer never complete;
   // their memory stays the NIC's until the endpoint is closed.
   const bool emulated = engine.info().rails.front().capability.write == Origin::emulated &&
@@ -161,8 +161,8 @@ TEST_P(Death, DoesNotDisturbTrafficWithOthers) {
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(engine.connect(victim.address, soon()));
   const Peer to_other = must(engine.connect(other.address, soon()));
-  const Remote there = must(engine.lookup(to_victim, "memory", soon()));
-  const Remote elsewhere = must(engine.lookup(to_other, "memory", soon()));
+  const Remote there = must(to_victim.lookup("memory", soon()));
+  const Remote elsewhere = must(to_other.lookup("memory", soon()));
   std::atomic<bool> stop{false};
   std::atomic<int> good{0}, bad{0};
   std::jthread traffic([&] {
@@ -197,11 +197,11 @@ TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
   auto server = std::make_unique<Server>(GetParam(), "server", own_loopback());
   const std::string address = server->address;
   const Peer before = must(engine.connect(address, soon()));
-  const Remote old = must(engine.lookup(before, "memory", soon()));
+  const Remote old = must(before.lookup("memory", soon()));
   const Prepared prepared = must(engine.prepare(segment, old, Direction::read, all));
   expect_serves(before);
   server->child.kill();
-  EXPECT_TRUE(fails_with(must(engine.expect(before, 1, 1)).wait(soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(must(before.expect(1, 1)).wait(soon()), Code::peer_down));
 
   Server reborn(GetParam(), "server", address);
   EXPECT_EQ(reborn.address, address);
@@ -212,7 +212,7 @@ TEST_P(Death, IsFollowedByANewIncarnationAtTheSameAddress) {
   EXPECT_TRUE(fails_with(engine.import(server->blob), Code::stale));
   EXPECT_TRUE(fails_with(engine.read(segment, old, all), Code::peer_down));
   EXPECT_TRUE(fails_with(engine.submit(prepared), Code::peer_down));
-  EXPECT_TRUE(fails_with(engine.signal(before, {1}, soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(before.signal({1}, soon()), Code::peer_down));
   EXPECT_TRUE(succeeds(engine.import(reborn.blob)));
   expect_serves(after);
 }
@@ -223,7 +223,7 @@ WEFT_ROLE(writer) {
       Variant{arguments.at(0),
               arguments.at(1) == "bounce" ? TransportKind::bounce : TransportKind::one_sided})));
   const Peer peer = must(engine.connect(arguments.at(2), soon()));
-  const Remote there = must(engine.lookup(peer, "board", soon()));
+  const Remote there = must(peer.lookup("board", soon()));
   Segment segment = must(engine.add(Memory::own(size)));
   fill(bytes_of(segment), 3);
   const Pair all[] = {{0, 0, size}};
@@ -251,7 +251,7 @@ TEST_P(Death, OfAnInitiatorLeavesTheTargetWorking) {
     const Peer peer = must(engine.accept(soon()));
     ASSERT_EQ(writer.hear(), "writing");
     writer.kill();
-    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+    EXPECT_TRUE(fails_with(must(peer.expect(1, 1)).wait(soon()), Code::peer_down));
     // Where closing its keys does not keep out what is under way, only closing the engine does.
     EXPECT_EQ(must(grant.revoke(soon())),
               keys_fence(engine) ? Revoked::quiescent : Revoked::quarantined);
@@ -290,12 +290,12 @@ TEST_P(Death, AServiceThatComesBackAtItsAddressIsMetAgainAndItsOldGrantsAreStale
       EXPECT_FALSE(before->up());
       EXPECT_FALSE(engine.write(source, *old, all)) << "what the dead one granted";
     }
-    const Remote there = must(engine.lookup(peer, "memory", soon()));
+    const Remote there = must(peer.lookup("memory", soon()));
     must(must(engine.write(source, there, all)).wait(soon()));
     before = peer;
     old = there;
     service.kill();
-    EXPECT_TRUE(fails_with(must(engine.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+    EXPECT_TRUE(fails_with(must(peer.expect(1, 1)).wait(soon()), Code::peer_down));
   }
   EXPECT_TRUE(fails_with(engine.peer("service", Deadline::in(100ms)), Code::timed_out));
 }
@@ -303,12 +303,12 @@ TEST_P(Death, AServiceThatComesBackAtItsAddressIsMetAgainAndItsOldGrantsAreStale
 TEST_P(Death, WhoDisconnectsIsNotMetAgain) {
   Engine other = must(Engine::open(config_for(GetParam())));
   const Peer peer = must(engine.keep_connected(other.address(), soon()));
-  must(other.disconnect(must(other.peer(engine.name(), soon()))));
-  EXPECT_FALSE(must(engine.expect(peer, 1, 1)).wait(soon()));
+  must(must(other.peer(engine.name(), soon())).disconnect());
+  EXPECT_FALSE(must(peer.expect(1, 1)).wait(soon()));
   const Peer again = must(engine.peer(other.name(), soon()));
   EXPECT_EQ(again.incarnation(), peer.incarnation()) << "the same one, over another link";
-  must(engine.disconnect(again));
-  EXPECT_FALSE(must(engine.expect(again, 1, 1)).wait(soon()));
+  must(again.disconnect());
+  EXPECT_FALSE(must(again.expect(1, 1)).wait(soon()));
   EXPECT_TRUE(fails_with(engine.peer(other.name(), Deadline::in(500ms)), Code::timed_out));
 }
 
@@ -319,7 +319,7 @@ TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
   Engine impatient = must(Engine::open(config));
   Server victim(GetParam(), "victim");
   const Peer peer = must(impatient.connect(victim.address, soon()));
-  const Remote there = must(impatient.lookup(peer, "memory", soon()));
+  const Remote there = must(peer.lookup("memory", soon()));
   Segment source = must(impatient.add(Memory::own(size)));
   victim.child.signal(SIGSTOP);
   Transfer transfer = must(impatient.write(source, there, all));
@@ -328,7 +328,7 @@ TEST_P(Death, OfAFrozenPeerIsNoticedByItsSilence) {
   if (!ended) {
     EXPECT_TRUE(fails_with(ended, Code::peer_down));
   }
-  EXPECT_TRUE(fails_with(must(impatient.expect(peer, 1, 1)).wait(soon()), Code::peer_down));
+  EXPECT_TRUE(fails_with(must(peer.expect(1, 1)).wait(soon()), Code::peer_down));
   victim.child.signal(SIGCONT);
 }
 
@@ -342,7 +342,7 @@ TEST_P(Death, OfAFrozenPeerFreesTheMemoryThatIsStillOut) {
   Server victim(GetParam(), "victim"), other(GetParam(), "other");
   const Peer to_victim = must(impatient.connect(victim.address, soon()));
   const Peer to_other = must(impatient.connect(other.address, soon()));
-  const Remote there = must(impatient.lookup(to_victim, "memory", soon()));
+  const Remote there = must(to_victim.lookup("memory", soon()));
   Segment source = must(impatient.add(Memory::own(size)));
   EXPECT_TRUE(succeeds(must(impatient.write(source, there, all)).wait(soon()))) << "they have met";
   victim.child.signal(SIGSTOP);
@@ -355,7 +355,7 @@ TEST_P(Death, OfAFrozenPeerFreesTheMemoryThatIsStillOut) {
     std::ignore = transfer.wait_quiescent(soon());
     EXPECT_TRUE(transfer.quiescent());
   }
-  const Remote elsewhere = must(impatient.lookup(to_other, "memory", soon()));
+  const Remote elsewhere = must(to_other.lookup("memory", soon()));
   EXPECT_TRUE(succeeds(must(impatient.read(source, elsewhere, all)).wait(soon())));
   EXPECT_TRUE(holds(bytes_of(source), 1));
   victim.child.signal(SIGCONT);
@@ -369,7 +369,7 @@ TEST_P(Death, APauseCostsTimeAndNoTransfer) {
   Engine patient = must(Engine::open(config));
   Server paused(GetParam(), "paused");
   const Peer peer = must(patient.connect(paused.address, soon()));
-  const Remote there = must(patient.lookup(peer, "memory", soon()));
+  const Remote there = must(peer.lookup("memory", soon()));
   Segment source = must(patient.add(Memory::own(size)));
   EXPECT_TRUE(comes_to_be([&] { return peer.health() == Health::up; }));
   paused.child.signal(SIGSTOP);
@@ -392,7 +392,7 @@ TEST_P(Death, DoesNotSpreadFromAFrozenPeer) {
   Server frozen(GetParam(), "frozen"), other(GetParam(), "other");
   const Peer to_frozen = must(engine.connect(frozen.address, soon()));
   const Peer to_other = must(engine.connect(other.address, soon()));
-  const Remote there = must(engine.lookup(to_frozen, "memory", soon()));
+  const Remote there = must(to_frozen.lookup("memory", soon()));
   Segment source = must(engine.add(Memory::own(size)));
   frozen.child.signal(SIGSTOP);
   constexpr std::size_t count = 64, part = size / count;

@@ -43,16 +43,16 @@ void exchange(const Variant& variant, Manual manual) {
   TransferOptions options;
   options.signal = Signal{4};
   board.expect_moved(Direction::read, pieces, options);
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 4, 1)).wait(soon())));
+  EXPECT_TRUE(succeeds(must(pair.to_a.expect(4, 1)).wait(soon())));
 
   // While one side waits, somebody has to make the other's progress.
   std::optional<Pump> sender;
   if (manual != Manual::there) sender.emplace(pair.a);
   const Blob text = pattern(1000, 5);
-  must(pair.a.send(pair.to_b, 8, text, soon()));
-  EXPECT_TRUE(same_bytes(must(pair.b.recv(pair.to_a, 8, ~0ULL, soon())).bytes, text));
-  must(pair.b.send(pair.to_a, 9, text, soon()));
-  EXPECT_TRUE(same_bytes(must(pair.a.recv(pair.to_b, 9, ~0ULL, soon())).bytes, text));
+  must(pair.to_b.send(8, text, soon()));
+  EXPECT_TRUE(same_bytes(must(pair.to_a.recv(8, ~0ULL, soon())).bytes, text));
+  must(pair.to_a.send(9, text, soon()));
+  EXPECT_TRUE(same_bytes(must(pair.to_b.recv(9, ~0ULL, soon())).bytes, text));
   EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
 }
 

@@ -101,14 +101,14 @@ TEST_P(Endings, EventsAndTheirDescriptor) {
   NotifyOptions notify;
   notify.event = true;
   notify.cookie = 5;
-  Expectation expectation = must(pair.a.expect(pair.to_b, 1, 1, notify));
-  must(pair.b.signal(pair.to_a, {1}, soon()));
+  Expectation expectation = must(pair.to_b.expect(1, 1, notify));
+  must(pair.to_a.signal({1}, soon()));
   ASSERT_TRUE(readable(pair.a.event_fd(), 60s));
   ASSERT_EQ(pair.a.poll({&event, 1}), 1U);
   EXPECT_EQ(event.kind, Event::Kind::signals_arrived);
   EXPECT_EQ(event.cookie, 5U);
-  Receive receive = must(pair.a.receive(pair.to_b, 1, ~0ULL, notify));
-  must(pair.b.send(pair.to_a, 1, {}, soon()));
+  Receive receive = must(pair.to_b.receive(1, ~0ULL, notify));
+  must(pair.to_a.send(1, {}, soon()));
   ASSERT_TRUE(readable(pair.a.event_fd(), 60s));
   ASSERT_EQ(pair.a.poll({&event, 1}), 1U);
   EXPECT_EQ(event.kind, Event::Kind::message_arrived);
@@ -290,7 +290,7 @@ TEST_P(Endings, TheHandleNeedNotBeKept) {
   TransferOptions options;
   options.signal = Signal{1};
   must(pair.a.write(board.local, board.there, piece, options));
-  must(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon()));
+  must(must(pair.to_a.expect(1, 1)).wait(soon()));
   board.expect_pieces(Direction::write, piece);
 }
 

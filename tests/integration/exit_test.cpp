@@ -26,7 +26,7 @@ struct Application {
         peer(must(engine.connect(address, soon()))),
         segment(must(engine.add(Memory::own((operations + 1) * bytes)))),
         grant(must(segment.grant({}, Rights::read_write))),
-        there(must(engine.lookup(peer, "parents", soon()))) {
+        there(must(peer.lookup("parents", soon()))) {
     must(engine.publish("childs", grant));
   }
   /// For that long; some transfers are under way when it returns.
@@ -96,7 +96,7 @@ TEST_P(Exit, InTheMiddleOfTrafficHasTheApplicationsStatus) {
   for (int round = 0; round < exits(); ++round) {
     Child child("leaver", {provider, engine.address(), kind});
     const Peer peer = must(engine.accept(soon()));
-    const Remote there = must(engine.lookup(peer, "childs", soon()));
+    const Remote there = must(peer.lookup("childs", soon()));
     ASSERT_EQ(child.hear(), "ready");
     child.say("go");
     while (peer.up()) {

@@ -132,7 +132,7 @@ constexpr std::uint64_t shared_bytes = 8 * mib;
 WEFT_ROLE(holder) {
   Engine engine = must(Engine::open(config_for(arguments.at(0))));
   const Peer owner = must(engine.connect(arguments.at(1), soon()));
-  const Remote there = must(engine.lookup(owner, "board", soon()));
+  const Remote there = must(owner.lookup("board", soon()));
   parent.say("holds");
   parent.hear(Deadline::in(300s));
   return 0;

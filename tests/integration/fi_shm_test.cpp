@@ -45,8 +45,8 @@ TEST(FiShm, MovesEveryByteBothWays) {
     board.expect_moved(Direction::write, pieces);
     board.repaint();
     board.expect_moved(Direction::read, pieces);
-    must(pair.a.signal(pair.to_b, {1}, soon()));
-    EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon())));
+    must(pair.to_b.signal({1}, soon()));
+    EXPECT_TRUE(succeeds(must(pair.to_a.expect(1, 1)).wait(soon())));
   }
 }
 

@@ -358,7 +358,7 @@ TEST_P(FileOver, ASignalComesBehindWhatWasWritten) {
   Transfer transfer =
       must(pair.a.submit(must(pair.a.prepare(mine, there, Direction::write, piece)), with_signal));
   ASSERT_TRUE(succeeds(transfer.wait(soon())));
-  auto expected = must(pair.b.expect(pair.to_a, 7, 1));
+  auto expected = must(pair.to_a.expect(7, 1));
   ASSERT_TRUE(succeeds(expected.wait(soon())));
   const Blob now = contents_of(path);
   EXPECT_TRUE(holds({now.data(), 900'000}, 5));

@@ -24,21 +24,21 @@ int first_wrong(Couple& pair, Board& board, Transfer& transfer, Expectation& exp
   };
   if (wrong(pair.a.connect(pair.b.address(), brief))) return number;
   if (wrong(pair.a.accept(brief))) return number;
-  if (wrong(pair.a.disconnect(pair.to_b))) return number;
+  if (wrong(pair.to_b.disconnect())) return number;
   if (wrong(pair.a.add(Memory::own(10)))) return number;
   if (wrong(pair.a.import(board.grant.blob()))) return number;
   if (wrong(pair.b.publish("name", board.grant))) return number;
-  if (wrong(pair.a.lookup(pair.to_b, "name", brief))) return number;
+  if (wrong(pair.to_b.lookup("name", brief))) return number;
   if (wrong(pair.a.prepare(board.local, board.there, Direction::write, piece))) return number;
   if (wrong(pair.a.submit(prepared))) return number;
   if (wrong(pair.a.write(board.local, board.there, piece))) return number;
   if (wrong(pair.a.warm(board.local, board.there))) return number;
   if (wrong(pair.a.read(board.local, board.there, piece))) return number;
-  if (wrong(pair.a.signal(pair.to_b, {1}, brief))) return number;
-  if (wrong(pair.a.expect(pair.to_b, 1, 1))) return number;
-  if (wrong(pair.a.send(pair.to_b, 1, {}, brief))) return number;
-  if (wrong(pair.a.receive(pair.to_b, 1, 1))) return number;
-  if (wrong(pair.a.recv(pair.to_b, 1, 1, brief))) return number;
+  if (wrong(pair.to_b.signal({1}, brief))) return number;
+  if (wrong(pair.to_b.expect(1, 1))) return number;
+  if (wrong(pair.to_b.send(1, {}, brief))) return number;
+  if (wrong(pair.to_b.receive(1, 1))) return number;
+  if (wrong(pair.to_b.recv(1, 1, brief))) return number;
   if (wrong(pair.a.progress())) return number;
   if (wrong(pair.a.close(brief))) return number;
   if (wrong(board.local.grant({}, Rights::read))) return number;
@@ -58,8 +58,8 @@ TEST_P(Fork, EveryCallOfTheChildFailsAndTheParentGoesOn) {
   const Pair all[] = {{0, 0, 1 << 20}};
   const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, all));
   Transfer transfer = must(pair.a.submit(prepared));
-  Expectation expectation = must(pair.a.expect(pair.to_b, 1, 1));
-  Receive receive = must(pair.a.receive(pair.to_b, 1, 1));
+  Expectation expectation = must(pair.to_b.expect(1, 1));
+  Receive receive = must(pair.to_b.receive(1, 1));
   EXPECT_EQ(in_forked_child(
                 [&] { return first_wrong(pair, board, transfer, expectation, receive, prepared); }),
             0)
@@ -69,14 +69,14 @@ TEST_P(Fork, EveryCallOfTheChildFailsAndTheParentGoesOn) {
   board.expect_pieces(Direction::write, all);
   board.repaint();
   board.expect_moved(Direction::read, all);
-  must(pair.b.signal(pair.to_a, {1}, soon()));
+  must(pair.to_a.signal({1}, soon()));
   EXPECT_TRUE(succeeds(expectation.wait(soon())));
 }
 
 TEST_P(Fork, TheChildMayDestroyWhatItInherited) {
   auto pair = std::make_optional(couple(config_for(GetParam())));
   auto board = std::make_optional<Board>(*pair, 1000, 1000);
-  std::optional<Expectation> expectation = must(pair->a.expect(pair->to_b, 1, 1));
+  std::optional<Expectation> expectation = must(pair->to_b.expect(1, 1));
   EXPECT_EQ(in_forked_child([&] {
               expectation.reset();
               board.reset();
@@ -87,7 +87,7 @@ TEST_P(Fork, TheChildMayDestroyWhatItInherited) {
   // The parent's shared memory, descriptors and peers are untouched.
   const Pair all[] = {{0, 0, 1000}};
   board->expect_moved(Direction::write, all);
-  must(pair->b.signal(pair->to_a, {1}, soon()));
+  must(pair->to_a.signal({1}, soon()));
   EXPECT_TRUE(succeeds(expectation->wait(soon())));
 }
 

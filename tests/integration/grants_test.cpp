@@ -15,17 +15,16 @@ TEST_P(Grants, AreLookedUpBeforeAndAfterTheyArePublished) {
   Couple pair = couple(config);
   Board board(pair, 1000, 1000);
   must(pair.b.publish("early", board.grant));
-  EXPECT_EQ(must(pair.a.lookup(pair.to_b, "early", soon())).segment_size(), 1000U);
+  EXPECT_EQ(must(pair.to_b.lookup("early", soon())).segment_size(), 1000U);
 
   std::atomic<bool> published{false};
   bool before = true;
   std::jthread asker([&] {
-    const auto remote = pair.a.lookup(pair.to_b, "late", soon());
+    const auto remote = pair.to_b.lookup("late", soon());
     before = !published;
     EXPECT_TRUE(succeeds(remote));
   });
-  EXPECT_TRUE(
-      fails_with(pair.a.lookup(pair.to_b, "never", Deadline::in(a_while)), Code::timed_out));
+  EXPECT_TRUE(fails_with(pair.to_b.lookup("never", Deadline::in(a_while)), Code::timed_out));
   published = true;
   must(pair.b.publish("late", board.grant));
   asker.join();
@@ -35,18 +34,17 @@ TEST_P(Grants, AreLookedUpBeforeAndAfterTheyArePublished) {
   const Range part[] = {{0, 10}};
   Grant other = must(board.remote.grant(part, Rights::read));
   must(pair.b.publish("early", other));
-  EXPECT_EQ(must(pair.a.lookup(pair.to_b, "early", soon())).ranges()[0].length, 10U);
+  EXPECT_EQ(must(pair.to_b.lookup("early", soon())).ranges()[0].length, 10U);
   EXPECT_TRUE(fails_with(pair.b.publish("", other), Code::invalid_argument));
   EXPECT_TRUE(fails_with(pair.b.publish(std::string(256, 'n'), other), Code::invalid_argument));
-  EXPECT_TRUE(fails_with(pair.a.lookup(pair.to_b, "", soon()), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(pair.to_b.lookup("", soon()), Code::invalid_argument));
 }
 
 TEST_P(Grants, LookupEndsWhenThePeerGoes) {
   Couple pair = couple(config);
   std::jthread asker(
-      [&] { EXPECT_TRUE(fails_with(pair.a.lookup(pair.to_b, "never", soon()), Code::peer_down)); });
-  EXPECT_TRUE(
-      fails_with(pair.a.lookup(pair.to_b, "other", Deadline::in(a_while)), Code::timed_out));
+      [&] { EXPECT_TRUE(fails_with(pair.to_b.lookup("never", soon()), Code::peer_down)); });
+  EXPECT_TRUE(fails_with(pair.to_b.lookup("other", Deadline::in(a_while)), Code::timed_out));
   must(pair.b.close(soon()));
 }
 
@@ -59,7 +57,7 @@ TEST_P(Grants, RevokedOnesRefuseNewTransfers) {
   EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);
   const Pair piece[] = {{0, 0, 1000}};
   EXPECT_TRUE(fails_with(pair.a.write(board.local, board.there, piece), Code::stale));
-  EXPECT_TRUE(fails_with(pair.a.lookup(pair.to_b, "name", Deadline::in(a_while)), Code::timed_out));
+  EXPECT_TRUE(fails_with(pair.to_b.lookup("name", Deadline::in(a_while)), Code::timed_out));
   EXPECT_TRUE(fails_with(pair.b.publish("name", board.grant), Code::stale));
   board.expect_untouched();
   ASSERT_TRUE(succeeds(must(pair.a.read(board.local, still, piece)).wait(soon())));
@@ -77,8 +75,8 @@ TEST_P(Grants, CannotBeImportedAfterTheirEnd) {
   board.expect_untouched();
   // Others are not harmed.
   board.expect_moved(Direction::write, piece);
-  must(pair.a.signal(pair.to_b, {1}, soon()));
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 1, 1)).wait(Deadline::in(5s))));
+  must(pair.to_b.signal({1}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.to_a.expect(1, 1)).wait(Deadline::in(5s))));
 }
 
 TEST_P(Grants, RevokedInTheMiddleOfTrafficAreQuiescent) {
@@ -172,7 +170,7 @@ TEST_P(Grants, OfAnEarlierIncarnationAreRefused) {
   EXPECT_NE(second.info().incarnation, first.info().incarnation);
   const Peer to_second = must(a.connect(second.address(), soon()));
   EXPECT_NE(to_second.incarnation(), to_first.incarnation());
-  EXPECT_TRUE(fails_with(must(a.expect(to_first, 1, 1)).wait(soon()), Code::stale));
+  EXPECT_TRUE(fails_with(must(to_first.expect(1, 1)).wait(soon()), Code::stale));
   EXPECT_FALSE(to_first.up());
   EXPECT_TRUE(to_second.up());
   const Pair piece[] = {{0, 0, 1000}};

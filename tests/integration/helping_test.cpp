@@ -199,7 +199,7 @@ TEST_F(Helping, SeveralWhoWaitForOne) {
 TEST_F(Helping, ASignalFollowsTheLastByteWhoeverCopiedIt) {
   for (int round = 0; round < 50; ++round) {
     board.repaint();
-    Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+    Expectation expectation = must(pair.to_a.expect(7, 1));
     TransferOptions options;
     options.signal = Signal{7};
     options.verify = round % 2 == 0;

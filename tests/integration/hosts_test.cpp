@@ -54,7 +54,7 @@ int serve(Line& parent, const Config& config, const std::string& kind) {
     if (verb == "fill") fill(bytes_of(segment), seed);
     if (verb == "read") {
       if (!peer) peer = must(engine.accept(soon()));
-      const Remote there = must(engine.lookup(*peer, "memory", soon()));
+      const Remote there = must(peer->lookup("memory", soon()));
       const Pair all[] = {{0, 0, board_bytes}};
       must(must(engine.read(segment, there, all)).wait(soon()));
     }
@@ -120,7 +120,7 @@ class Hosts : public testing::Test {
     grant.emplace(must(board->grant({}, Rights::read_write)));
     must(engine->publish("memory", *grant));
     peer.emplace(must(engine->connect(address, soon())));
-    remote.emplace(must(engine->lookup(*peer, "memory", soon())));
+    remote.emplace(must(peer->lookup("memory", soon())));
     return true;
   }
   Report move(bool writes) {
@@ -299,7 +299,7 @@ int meet_over_cable(Line& parent, const std::string& folder) {
     Engine engine = must(Engine::open(config_on("10.9.0.1", folder)));
     Segment local = must(engine.add(Memory::own(board_bytes)));
     Peer peer = must(engine.connect(address, soon()));
-    Remote remote = must(engine.lookup(peer, "memory", soon()));
+    Remote remote = must(peer.lookup("memory", soon()));
     fill(bytes_of(local), 4);
     const Pair all[] = {{0, 0, board_bytes}};
     Transfer transfer = must(engine.write(local, remote, all));
@@ -361,7 +361,7 @@ int meet_behind_wall(Line& parent) {
       Line line(-1, said[1]);
       line.say(engine.address());
       const Peer peer = must(engine.accept(soon()));
-      const Blob bytes = must(engine.recv(peer, 1, ~std::uint64_t{0}, soon())).bytes;
+      const Blob bytes = must(peer.recv(1, ~std::uint64_t{0}, soon())).bytes;
       line.say(std::to_string(bytes.size()));
       return 0;
     }));
@@ -378,7 +378,7 @@ int meet_behind_wall(Line& parent) {
   Engine engine = must(Engine::open(config_behind_wall(1)));
   const Segment local = must(engine.add(Memory::own(board_bytes)));
   Peer peer = must(engine.connect(line.hear(soon()), soon()));
-  const Remote remote = must(engine.lookup(peer, "memory", soon()));
+  const Remote remote = must(peer.lookup("memory", soon()));
   const Pair all[] = {{0, 0, board_bytes}};
   TransferOptions options;
   options.deadline = Deadline::in(4s);
@@ -386,7 +386,7 @@ int meet_behind_wall(Line& parent) {
   const auto ended = transfer.wait(soon());
   parent.say(ended ? "it went through" : ended.error().to_string());
   parent.say(peer.up() ? "up" : "down");
-  must(engine.send(peer, 1, Blob(77), soon()));
+  must(peer.send(1, Blob(77), soon()));
   parent.say(line.hear(soon()));
   return 0;
 }

@@ -49,10 +49,10 @@ TEST_P(Idle, EnginesSleepWhateverTheyHaveDoneBefore) {
   }
   const std::vector<std::byte> word(64, std::byte{7});
   for (int i = 0; i < 3; ++i) {
-    must(pair.a.send(pair.to_b, 5, word, soon()));
-    EXPECT_EQ(must(pair.b.recv(pair.to_a, 5, ~std::uint64_t{0}, soon())).bytes, word);
-    must(pair.b.send(pair.to_a, 6, word, soon()));
-    EXPECT_EQ(must(pair.a.recv(pair.to_b, 6, ~std::uint64_t{0}, soon())).bytes, word);
+    must(pair.to_b.send(5, word, soon()));
+    EXPECT_EQ(must(pair.to_a.recv(5, ~std::uint64_t{0}, soon())).bytes, word);
+    must(pair.to_a.send(6, word, soon()));
+    EXPECT_EQ(must(pair.to_b.recv(6, ~std::uint64_t{0}, soon())).bytes, word);
     EXPECT_TRUE(come_to_rest()) << "after messages";
   }
 }

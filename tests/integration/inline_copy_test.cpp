@@ -509,7 +509,7 @@ TEST_F(Inline, ASignalFollowsTheBytes) {
   const Pair all[] = {{0, 0, size}};
   for (int round = 0; round < 100; ++round) {
     board.repaint();
-    Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+    Expectation expectation = must(pair.to_a.expect(7, 1));
     TransferOptions options;
     options.signal = Signal{7};
     Transfer transfer = must(pair.a.write(board.local, board.there, all, options));
@@ -525,7 +525,7 @@ TEST_F(Inline, LargeOnesWithSignals) {
   Board board(pair, shared(large), shared(large));
   const Pair all[] = {{0, 0, large}};
   for (int round = 0; round < 200; ++round) {
-    Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+    Expectation expectation = must(pair.to_a.expect(7, 1));
     TransferOptions options = of(round % 2 == 0 ? Priority::normal : Priority::latency);
     options.signal = Signal{7};
     Transfer transfer = must(pair.a.write(board.local, board.there, all, options));

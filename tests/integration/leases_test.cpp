@@ -42,7 +42,7 @@ TEST_P(Leases, AStaleReferenceAfterTheOwnerReusedItsBlocksIsAnErrorAndNotData) {
     EXPECT_TRUE(fails_with(late.wait(soon()), Code::stale));
     EXPECT_EQ(late.state(), State::failed);
     EXPECT_NE(late.placed(), std::vector{Placed::all});
-    const auto told = must(pair.b.expect(pair.to_a, 5, 1)).wait(soon());
+    const auto told = must(pair.to_a.expect(5, 1)).wait(soon());
     EXPECT_TRUE(fails_with(told, Code::remote_failed)) << "whoever waits for the signal hears";
   }
 }
@@ -203,7 +203,7 @@ TEST_P(Leases, AWriterStopsInTheMiddleAndTheMemoryIsFree) {
   fill(bytes_of(board.remote), 5);
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::stale));
   EXPECT_LT(transfer.report().bytes_done, transfer.report().bytes);
-  EXPECT_TRUE(fails_with(must(pair.b.expect(pair.to_a, 9, 1)).wait(soon()), Code::remote_failed));
+  EXPECT_TRUE(fails_with(must(pair.to_a.expect(9, 1)).wait(soon()), Code::remote_failed));
   EXPECT_TRUE(holds(bytes_of(board.remote), 5));
 }
 
@@ -262,7 +262,7 @@ TEST_P(Leases, AWriterThatLeavesInOrderGivesItsGrantsBack) {
     Couple pair = couple(config);
     Board board(pair, bytes, bytes, Rights::write);
     board.expect_moved(Direction::write, everything);
-    must(close ? pair.a.close(soon()) : pair.a.disconnect(pair.to_b));
+    must(close ? pair.a.close(soon()) : pair.to_b.disconnect());
     const Deadline deadline = soon();
     while (pair.to_a.up() && !deadline.passed()) std::this_thread::yield();
     EXPECT_EQ(must(board.grant.revoke(soon())), Revoked::quiescent);

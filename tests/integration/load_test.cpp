@@ -120,7 +120,7 @@ WEFT_ROLE(spokes) {
   for (std::size_t i = 0; i < count; ++i) {
     engines.push_back(must(Engine::open(config_for(variant, 1))));
     const Peer peer = must(engines[i].connect(hub, soon()));
-    remotes.push_back(must(engines[i].lookup(peer, "board", soon())));
+    remotes.push_back(must(peer.lookup("board", soon())));
     segments.push_back(must(engines[i].add(Memory::own(2 * slice))));
     fill(bytes_of(segments[i]).first(slice), first + i);
   }

@@ -291,7 +291,7 @@ TEST_P(SharedMemory, OfAnotherProcessMakesASegment) {
   fill(bytes_of(local), 2);
   Child child("lender", {GetParam(), path_of(seen.fd())});
   const Peer peer = must(engine.connect(child.hear(), soon()));
-  const Remote lent = must(engine.lookup(peer, "lent", soon()));
+  const Remote lent = must(peer.lookup("lent", soon()));
   EXPECT_EQ(lent.segment_size(), bytes - 4096);
   const Pair some[] = {{5, 7, 1'000'000}};
   must(must(engine.write(local, lent, some)).wait(soon()));

@@ -74,16 +74,16 @@ TEST_P(Metrics, TellWhatNoCallAskedFor) {
   Couple pair = couple(config);
   const auto value = [&](const std::string& metric) { return Samples(pair.b).sum(metric); };
   EXPECT_EQ(value("weft_unclaimed_bytes") + value("weft_unclaimed_ids"), 0U);
-  for (std::uint64_t id = 0; id < 10; ++id) must(pair.a.signal(pair.to_b, {id}, soon()));
+  for (std::uint64_t id = 0; id < 10; ++id) must(pair.to_b.signal({id}, soon()));
   EXPECT_TRUE(comes_to_be([&] { return value("weft_unclaimed_ids") == 10; }));
   EXPECT_GT(value("weft_unclaimed_bytes"), 1000U);
   EXPECT_EQ(value("weft_peers_held_back"), 1U);
   EXPECT_EQ(value("weft_dropped_arrivals_total"), 0U);
-  must(pair.b.forget(pair.to_a, 1, 9));
+  must(pair.to_a.forget(1, 9));
   EXPECT_EQ(value("weft_unclaimed_ids"), 1U);
   EXPECT_EQ(value("weft_peers_held_back"), 0U);
   EXPECT_EQ(value("weft_dropped_arrivals_total"), 9U);
-  must(pair.b.disconnect(pair.to_a));
+  must(pair.to_a.disconnect());
   EXPECT_TRUE(comes_to_be([&] { return value("weft_unclaimed_bytes") == 0; }));
   EXPECT_EQ(value("weft_dropped_arrivals_total"), 9U) << "a counter does not fall";
 }
@@ -161,7 +161,7 @@ TEST_P(Metrics, CountHowTransfersEnd) {
   gate.shut();
   Transfer failing = must(pair.a.write(board.local, board.there, all_of_it));
   EXPECT_EQ(Samples(pair.a).sum("weft_transfers_active"), 1U);
-  must(pair.a.disconnect(pair.to_b));
+  must(pair.to_b.disconnect());
   EXPECT_FALSE(failing.wait(soon()));
 
   const Samples samples(pair.a);
@@ -188,10 +188,10 @@ TEST_P(Metrics, OfTheSideThatOnlyReceivesAreWhatItsPeerDid) {
   for (int i = 0; i < 2; ++i)
     must(must(pair.a.read(board.local, board.there, small, with_signal)).wait(soon()));
   must(must(pair.a.write(board.local, board.there, all_of_it)).wait(soon()));  // unseen
-  must(pair.a.signal(pair.to_b, {1, payload}, soon()));
-  for (int i = 0; i < 2; ++i) must(pair.a.send(pair.to_b, 2, payload, soon()));
-  must(must(pair.b.expect(pair.to_a, 1, 6)).wait(soon()));
-  for (int i = 0; i < 2; ++i) must(pair.b.recv(pair.to_a, 2, ~0ULL, soon()));
+  must(pair.to_b.signal({1, payload}, soon()));
+  for (int i = 0; i < 2; ++i) must(pair.to_b.send(2, payload, soon()));
+  must(must(pair.to_a.expect(1, 6)).wait(soon()));
+  for (int i = 0; i < 2; ++i) must(pair.to_a.recv(2, ~0ULL, soon()));
 
   const Samples b(pair.b);
   EXPECT_EQ(b.sum("weft_peer_bytes_total", peer_label(pair.a, "write", "remote")), 3 * size);
@@ -228,7 +228,7 @@ TEST_P(Metrics, OfBothSidesAgreeOnATransferThatFailed) {
   EXPECT_TRUE(comes_to_be([&] { return transfer.report().bytes_done > 0; }));
   transfer.cancel();
   EXPECT_TRUE(fails_with(transfer.wait(soon()), Code::cancelled));
-  const auto told = must(pair.b.expect(pair.to_a, 1, 1)).wait(soon());
+  const auto told = must(pair.to_a.expect(1, 1)).wait(soon());
   EXPECT_TRUE(fails_with(told, Code::remote_failed));
   const std::uint64_t bytes = Samples(pair.a).sum("weft_transfer_bytes_total");
   EXPECT_GT(bytes, 0U);
@@ -239,16 +239,16 @@ TEST_P(Metrics, OfBothSidesAgreeOnATransferThatFailed) {
 
 TEST_P(Metrics, CountWaitsInVain) {
   Couple pair = couple(config_for(GetParam()));
-  Expectation late = must(pair.b.expect(pair.to_a, 1, 1, {.deadline = Deadline::in(10ms)}));
-  Receive silence = must(pair.b.receive(pair.to_a, 1, ~0ULL, {.deadline = Deadline::in(10ms)}));
+  Expectation late = must(pair.to_a.expect(1, 1, {.deadline = Deadline::in(10ms)}));
+  Receive silence = must(pair.to_a.receive(1, ~0ULL, {.deadline = Deadline::in(10ms)}));
   EXPECT_TRUE(fails_with(late.wait(soon()), Code::timed_out));
   EXPECT_TRUE(fails_with(silence.wait(soon()), Code::timed_out));
   {
-    const Expectation dropped = must(pair.b.expect(pair.to_a, 1, 1));
-    const Receive another = must(pair.b.receive(pair.to_a, 1, ~0ULL));
+    const Expectation dropped = must(pair.to_a.expect(1, 1));
+    const Receive another = must(pair.to_a.receive(1, ~0ULL));
   }
-  Expectation cut = must(pair.b.expect(pair.to_a, 1, 1));
-  must(pair.a.disconnect(pair.to_b));
+  Expectation cut = must(pair.to_a.expect(1, 1));
+  must(pair.to_b.disconnect());
   EXPECT_TRUE(fails_with(cut.wait(soon()), Code::peer_down));
   const Samples samples(pair.b);
   EXPECT_EQ(samples.sum("weft_expectation_errors_total"), 3U);
@@ -324,7 +324,7 @@ WEFT_ROLE(metrics_victim) {
 WEFT_ROLE(metrics_idler) {
   Engine engine = must(Engine::open(config_for(arguments.at(1))));
   const Peer peer = must(engine.connect(arguments.at(0), soon()));
-  const Remote there = must(engine.lookup(peer, "memory", soon()));
+  const Remote there = must(peer.lookup("memory", soon()));
   parent.say("holds");
   parent.hear(Deadline::in(300s));
   return 0;
@@ -373,7 +373,7 @@ TEST_P(Metrics, CountHowPeersWent) {
   const auto all_lost = [](const Engine& engine) {
     return Samples(engine).sum("weft_peers_lost_total");
   };
-  must(pair.a.disconnect(pair.to_b));
+  must(pair.to_b.disconnect());
   EXPECT_TRUE(comes_to_be([&] { return lost(pair.a, "disconnected") == 1; }));
   EXPECT_TRUE(comes_to_be([&] { return lost(pair.b, "goodbye") == 1; }));
   Child victim("metrics_victim", {GetParam().provider});
@@ -542,7 +542,7 @@ TEST(MetricsThatAreOff, AreNotToBeHad) {
   TransferOptions with_signal;
   with_signal.signal = Signal{1};
   board.expect_moved(Direction::write, all_of_it, with_signal);
-  must(must(pair.b.expect(pair.to_a, 1, 1)).wait(soon()));
+  must(must(pair.to_a.expect(1, 1)).wait(soon()));
   EXPECT_TRUE(fails_with(pair.a.metrics_text(), Code::unavailable));
   EXPECT_TRUE(fails_with(pair.a.snapshot(), Code::unavailable));
   EXPECT_TRUE(fails_with(pair.a.slowest_transfers(), Code::unavailable));

@@ -95,9 +95,9 @@ TEST_P(Misuse, SegmentsOfAnotherEngine) {
   const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
   EXPECT_TRUE(fails_with(pair.b.submit(prepared), Code::invalid_argument));
   EXPECT_FALSE(pair.b.publish("x", must(board.local.grant({}, Rights::read))));
-  EXPECT_TRUE(fails_with(pair.b.send(pair.to_b, 1, {}, soon()), Code::invalid_argument));
-  EXPECT_TRUE(fails_with(pair.b.signal(pair.to_b, {1}, soon()), Code::invalid_argument));
-  EXPECT_TRUE(fails_with(pair.b.expect(pair.to_b, 1, 1), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(pair.to_b.send(1, {}, soon()), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(pair.to_b.signal({1}, soon()), Code::invalid_argument));
+  EXPECT_TRUE(fails_with(pair.to_b.expect(1, 1), Code::invalid_argument));
   board.expect_untouched();
 }
 
@@ -128,17 +128,17 @@ TEST_P(Misuse, HandlesThatWereMovedFrom) {
   EXPECT_TRUE(fails_with(transfer.wait_quiescent(soon()), Code::closed));
   EXPECT_TRUE(succeeds(moved_transfer.wait(soon())));
 
-  Expectation expectation = must(pair.b.expect(pair.to_a, 1, 1));
+  Expectation expectation = must(pair.to_a.expect(1, 1));
   Expectation moved_expectation = std::move(expectation);
   EXPECT_TRUE(fails_with(expectation.wait(soon()), Code::closed));
-  Receive receive = must(pair.b.receive(pair.to_a, 1, 1));
+  Receive receive = must(pair.to_a.receive(1, 1));
   Receive moved_receive = std::move(receive);
   EXPECT_TRUE(fails_with(receive.wait(soon()), Code::closed));
 
   Peer peer = pair.to_b;
   Peer moved_peer = std::move(peer);
   EXPECT_TRUE(peer.up());  // a copy
-  EXPECT_TRUE(succeeds(pair.a.signal(peer, {1}, soon())));
+  EXPECT_TRUE(succeeds(peer.signal({1}, soon())));
   EXPECT_TRUE(pair.to_b.up());
 }
 

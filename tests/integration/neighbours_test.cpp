@@ -77,7 +77,7 @@ class Neighbours : public testing::TestWithParam<std::string> {
     for (std::size_t i = 0; i < told_.size(); ++i) {
       const Peer peer = must(engine.connect(told_[i].address, soon()));
       EXPECT_EQ(peer.name(), told_[i].name);
-      const Remote there = must(engine.lookup(peer, "memory", soon()));
+      const Remote there = must(peer.lookup("memory", soon()));
       sources.push_back(must(engine.add(Memory::own(bytes))));
       fill(bytes_of(sources.back()), 100 + i);
       transfers.push_back(must(engine.write(sources.back(), there, all)));

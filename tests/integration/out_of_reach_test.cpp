@@ -65,10 +65,10 @@ void expect_serves(Couple& pair) {
   board.repaint();
   board.expect_written_back({0, 0, bytes});
   const Blob words(100, std::byte{7});
-  must(pair.a.send(pair.to_b, 1, words, soon()));
-  EXPECT_EQ(must(pair.b.recv(pair.to_a, 1, ~std::uint64_t{0}, soon())).bytes, words);
-  must(pair.b.send(pair.to_a, 2, words, soon()));
-  EXPECT_EQ(must(pair.a.recv(pair.to_b, 2, ~std::uint64_t{0}, soon())).bytes, words);
+  must(pair.to_b.send(1, words, soon()));
+  EXPECT_EQ(must(pair.to_a.recv(1, ~std::uint64_t{0}, soon())).bytes, words);
+  must(pair.to_a.send(2, words, soon()));
+  EXPECT_EQ(must(pair.to_b.recv(2, ~std::uint64_t{0}, soon())).bytes, words);
 }
 
 Couple meet(Engine a, Engine b) {
@@ -141,7 +141,7 @@ WEFT_ROLE(scarce) {
     const auto said = [&]() -> Result<std::string> {
       auto peer = engine.connect(arguments.at(0), Deadline::in(20s));
       if (!peer) return "refused";
-      auto moved = engine.lookup(*peer, "memory", Deadline::in(5s)).and_then([&](Remote there) {
+      auto moved = peer->lookup("memory", Deadline::in(5s)).and_then([&](Remote there) {
         TransferOptions options;
         options.deadline = Deadline::in(5s);
         return engine.read(local, there, everything, options).and_then([](Transfer transfer) {
@@ -150,7 +150,7 @@ WEFT_ROLE(scarce) {
       });
       std::string said = moved ? peer->rails().front() + " " + peer->fallback()
                                : "stuck: " + moved.error().to_string();
-      return engine.disconnect(*peer).map([&] { return said; });
+      return peer->disconnect().map([&] { return said; });
     }();
     parent.say(said ? *said : said.error().to_string());
   }

@@ -50,7 +50,7 @@ class TwoProcesses : public testing::TestWithParam<Variant> {
   Child owner{"owner", arguments()};
   Engine engine = must(Engine::open(config_for(GetParam(), 2)));
   Peer peer = must(engine.connect(owner.hear(), soon()));
-  Remote remote = must(engine.lookup(peer, "memory", soon()));
+  Remote remote = must(peer.lookup("memory", soon()));
   Segment segment = must(engine.add(Memory::own(size)));
 
   void expect_there(std::uint64_t seed, std::uint64_t from, std::uint64_t length,
@@ -138,8 +138,8 @@ WEFT_ROLE(member) {
   std::vector<std::pair<Peer, Expectation>> expected;
   for (std::size_t i = 1; i < count; ++i) {
     const Peer peer = must(engine.connect(addresses[(rank + i) % count], soon()));
-    expected.emplace_back(peer, must(engine.expect(peer, 1, 1)));
-    const Remote there = must(engine.lookup(peer, "board", soon()));
+    expected.emplace_back(peer, must(peer.expect(1, 1)));
+    const Remote there = must(peer.lookup("board", soon()));
     const Pair piece[] = {{0, rank * slice, slice}};
     TransferOptions options;
     options.signal = Signal{1};

@@ -31,10 +31,10 @@ void expect_serves(Couple& pair, Board& board) {
   board.expect_moved(Direction::write, everything);
   board.expect_moved(Direction::read, everything);
   const Blob words(100, std::byte{7});
-  must(pair.a.send(pair.to_b, 1, words, soon()));
-  EXPECT_EQ(must(pair.b.recv(pair.to_a, 1, ~std::uint64_t{0}, soon())).bytes, words);
-  must(pair.b.send(pair.to_a, 2, words, soon()));
-  EXPECT_EQ(must(pair.a.recv(pair.to_b, 2, ~std::uint64_t{0}, soon())).bytes, words);
+  must(pair.to_b.send(1, words, soon()));
+  EXPECT_EQ(must(pair.to_a.recv(1, ~std::uint64_t{0}, soon())).bytes, words);
+  must(pair.to_a.send(2, words, soon()));
+  EXPECT_EQ(must(pair.to_b.recv(2, ~std::uint64_t{0}, soon())).bytes, words);
 }
 
 TEST_P(Reopening, EverythingGoesOnAfterwards) {

@@ -111,10 +111,10 @@ TEST_P(Steady, SignalsAndMessages) {
   const Blob text = pattern(100, 1);
   const auto run = [&](std::uint64_t count) {
     for (std::uint64_t i = 0; i < count; ++i) {
-      must(pair.a.signal(pair.to_b, {i, text}, soon()));
-      must(pair.a.send(pair.to_b, i, text, soon()));
-      must(must(pair.b.expect(pair.to_a, i, 1)).wait(soon()));
-      must(pair.b.recv(pair.to_a, i, ~0ULL, soon()));
+      must(pair.to_b.signal({i, text}, soon()));
+      must(pair.to_b.send(i, text, soon()));
+      must(must(pair.to_a.expect(i, 1)).wait(soon()));
+      must(pair.to_a.recv(i, ~0ULL, soon()));
     }
   };
   run(times(1'000));
@@ -147,18 +147,18 @@ TEST_P(Steady, SignalsOfCancelledWrites) {
       cancelled.back().cancel();
       if (cancelled.size() == at_once) settle();
       // The answer comes after what was told before.
-      if (next % 1000 == 0) must(pair.a.lookup(pair.to_b, "board", soon()));
+      if (next % 1000 == 0) must(pair.to_b.lookup("board", soon()));
     }
     while (!cancelled.empty()) settle();
   };
   run(times(20'000));
   expect_no_growth([&] { run(times(50'000)); });
-  must(pair.a.lookup(pair.to_b, "board", soon()));
+  must(pair.to_b.lookup("board", soon()));
   for (const std::uint64_t id : {std::uint64_t{0}, next / 2, next - 1})
-    EXPECT_TRUE(fails_with(must(pair.b.expect(pair.to_a, id, 1)).wait(soon()), Code::remote_failed))
+    EXPECT_TRUE(fails_with(must(pair.to_a.expect(id, 1)).wait(soon()), Code::remote_failed))
         << "id " << id;
-  must(pair.a.signal(pair.to_b, {next}, soon()));
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, next, 1)).wait(soon())));
+  must(pair.to_b.signal({next}, soon()));
+  EXPECT_TRUE(succeeds(must(pair.to_a.expect(next, 1)).wait(soon())));
 }
 
 TEST_P(Steady, SegmentsAndGrants) {
@@ -193,11 +193,11 @@ TEST_P(Steady, DisconnectAndReconnect) {
       fill(bytes_of(local), i);
       must(must(a.write(local, must(a.import(grant.blob())), piece)).wait(soon()));
       ASSERT_TRUE(holds(bytes_of(remote), i));
-      Expectation farewell = must(b.expect(to_a, 1, 1));
-      must(a.disconnect(to_b));
+      Expectation farewell = must(to_a.expect(1, 1));
+      must(to_b.disconnect());
       ASSERT_TRUE(fails_with(farewell.wait(soon()), Code::peer_down));
       // This side's own end of the link.
-      ASSERT_FALSE(must(a.expect(to_b, 1, 1)).wait(soon()));
+      ASSERT_FALSE(must(to_b.expect(1, 1)).wait(soon()));
     }
   };
   run(10);
@@ -212,10 +212,10 @@ TEST_P(Steady, EnginesThatComeAndGo) {
     for (int i = 0; i < count; ++i) {
       Engine a = must(Engine::open(config_for(GetParam())));
       auto [to_b, to_a] = acquaint(a, b);
-      must(a.signal(to_b, {1}, soon()));
-      must(must(b.expect(to_a, 1, 1)).wait(soon()));
+      must(to_b.signal({1}, soon()));
+      must(must(to_a.expect(1, 1)).wait(soon()));
       must(a.close(soon()));
-      ASSERT_FALSE(must(b.expect(to_a, 1, 1)).wait(soon()));
+      ASSERT_FALSE(must(to_a.expect(1, 1)).wait(soon()));
     }
   };
   run(20);  // addresses of the dead are kept for a while
@@ -247,7 +247,7 @@ TEST_P(SteadyDeaths, LeaveNothingBehind) {
     for (int round = 0; round < rounds; ++round) {
       Child victim("victim", {GetParam(), engine.address()});
       const Peer peer = must(engine.accept(soon()));
-      const Remote there = must(engine.lookup(peer, "board", soon()));
+      const Remote there = must(peer.lookup("board", soon()));
       constexpr std::size_t count = 4, part = victim_bytes / count;
       std::vector<Transfer> transfers;
       for (std::size_t i = 0; i < count; ++i) {
@@ -261,7 +261,7 @@ TEST_P(SteadyDeaths, LeaveNothingBehind) {
         std::ignore = transfer.wait(soon());
         ASSERT_NE(transfer.state(), State::active);
       }
-      ASSERT_FALSE(must(engine.expect(peer, 1, 1)).wait(soon()));
+      ASSERT_FALSE(must(peer.expect(1, 1)).wait(soon()));
     }
   };
   run(20);  // addresses of the dead are kept for a while

@@ -69,10 +69,9 @@ TEST_P(Upkeep, LeasesEndInTimeBetweenTwoHeartbeats) {
 
 TEST_P(Upkeep, WaitsEndInTimeBetweenTwoHeartbeats) {
   Couple pair = couple(config, config);
-  const Expectation signals =
-      must(pair.a.expect(pair.to_b, 1, 1, {.deadline = Deadline::in(term)}));
+  const Expectation signals = must(pair.to_b.expect(1, 1, {.deadline = Deadline::in(term)}));
   const Receive message =
-      must(pair.a.receive(pair.to_b, 1, ~std::uint64_t{0}, {.deadline = Deadline::in(term)}));
+      must(pair.to_b.receive(1, ~std::uint64_t{0}, {.deadline = Deadline::in(term)}));
   EXPECT_TRUE(comes_true([&] { return signals.ready() && message.ready(); }));
 }
 

@@ -82,7 +82,7 @@ TEST_P(Verify, TheSignalComesAfterTheCheck) {
   options.signal = Signal{4};
   const Pair all[] = {{0, 0, 100'000}};
   board.expect_moved(Direction::write, all, options);
-  EXPECT_TRUE(succeeds(must(pair.b.expect(pair.to_a, 4, 1)).wait(soon())));
+  EXPECT_TRUE(succeeds(must(pair.to_a.expect(4, 1)).wait(soon())));
 }
 
 TEST_P(Verify, ManyAtOnceBothWays) {
@@ -122,7 +122,7 @@ TEST_P(Verify, AByteThatChangedIsFound) {
     TransferOptions options = verified();
     options.signal = Signal{4};
     const Pair piece[] = {{39'999, 39'999, 2}};
-    Expectation expectation = must(pair.b.expect(pair.to_a, 4, 1));
+    Expectation expectation = must(pair.to_a.expect(4, 1));
     Transfer transfer =
         must(direction == Direction::write ? pair.a.write(board.local, board.there, piece, options)
                                            : pair.a.read(board.local, board.there, piece, options));
@@ -228,7 +228,7 @@ class VerifyWithFrozenPeer : public Verify {
   const std::string address = server.hear();
   Engine engine = must(core::open_engine(config, after_each([this](auto& op) { ended(op); })));
   const Peer peer = must(engine.connect(address, soon()));
-  const Remote there = must(engine.lookup(peer, "memory", soon()));
+  const Remote there = must(peer.lookup("memory", soon()));
   const Segment segment = must(engine.add(Memory::own(1 << 20)));
 };
 

@@ -31,8 +31,8 @@ def test_awaited_transfers(engines: Pair) -> None:
         with engines.a.add(source) as mine:
             yours, remote = engines.granted(target, weft.Rights.write)
             part = SIZE // 64
-            expected = engines.b.expect(engines.to_a, 3, 64)
-            message = engines.b.receive(engines.to_a, 4)
+            expected = engines.to_a.expect(3, 64)
+            message = engines.to_a.receive(4)
             transfers = [
                 engines.a.write(mine, remote, [(i * part, i * part, part)], signal=3)
                 for i in range(64)
@@ -43,7 +43,7 @@ def test_awaited_transfers(engines: Pair) -> None:
             await asyncio.gather(*(each for each in transfers))
             assert all(each.state == weft.State.done for each in transfers)
             await transfers[0]
-            engines.a.send(engines.to_b, 4, b"end")
+            engines.to_b.send(4, b"end")
             assert (await message).bytes == b"end"
             yours.close()
 
@@ -70,10 +70,10 @@ def test_what_is_awaited_has_arrived(engines: Pair) -> None:
 
     async def work() -> None:
         for number in range(3000):
-            message = engines.b.receive(engines.to_a, number)
-            signal = engines.b.expect(engines.to_a, number)
-            engines.a.send(engines.to_b, number, b"x")
-            engines.a.signal(engines.to_b, number)
+            message = engines.to_a.receive(number)
+            signal = engines.to_a.expect(number)
+            engines.to_b.send(number, b"x")
+            engines.to_b.signal(number)
             assert (await message).bytes == b"x"
             assert (await signal).count == 1
 
@@ -87,7 +87,7 @@ def test_what_fails_raises_where_it_is_awaited(engines: Pair) -> None:
             with pytest.raises(weft.TimedOut):
                 await engines.a.write(mine, remote, [(0, 0, SIZE)], timeout=0)
             with pytest.raises(weft.TimedOut):
-                await engines.b.expect(engines.to_a, 3, timeout=0.2)
+                await engines.to_a.expect(3, timeout=0.2)
             yours.close()
 
     asyncio.run(work())
@@ -95,13 +95,13 @@ def test_what_fails_raises_where_it_is_awaited(engines: Pair) -> None:
 
 def test_a_cancelled_wait_leaves_what_it_waited_for(engines: Pair) -> None:
     async def work() -> None:
-        expected = engines.b.expect(engines.to_a, 3)
-        asked = engines.b.receive(engines.to_a, 4)
+        expected = engines.to_a.expect(3)
+        asked = engines.to_a.receive(4)
         for each in (expected, asked):
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(each, 0.05)
-        engines.a.signal(engines.to_b, 3)
-        engines.a.send(engines.to_b, 4, b"late")
+        engines.to_b.signal(3)
+        engines.to_b.send(4, b"late")
         assert (await expected).count == 1
         assert (await asked).bytes == b"late"
 
@@ -137,7 +137,7 @@ def test_a_frozen_peer_holds_no_task() -> None:
 
     async def work(engine: weft.Engine) -> None:
         peer = engine.connect(line_of(other).split()[0])
-        remote = engine.lookup(peer, "memory")
+        remote = peer.lookup("memory")
         mine = engine.add(source)
         await engine.warm(mine, remote)
         other.send_signal(signal.SIGSTOP)
@@ -287,9 +287,9 @@ def test_the_wait_until_quiescent_can_be_given_up(stuck: Stuck) -> None:
 def test_other_awaits_end_with_their_task(way: str) -> None:
     async def one_of(both: weft.testing.Pair) -> object:
         if way == "expect":
-            return await both.first.expect(both.to_second, 1)
+            return await both.to_second.expect(1)
         if way == "receive":
-            return await both.first.receive(both.to_second, 1)
+            return await both.to_second.receive(1)
         if way == "accept":
             return await both.first.accept_async(80)
         if way == "events":
@@ -318,7 +318,7 @@ def test_calls_in_threads_end_with_their_task(engines: Pair) -> None:
 
     def look_up() -> None:
         with contextlib.suppress(weft.TimedOut):
-            engines.a.lookup(engines.to_b, "nothing", 3)
+            engines.to_b.lookup("nothing", 3)
         ended.set()
 
     async def work() -> None:
@@ -374,7 +374,7 @@ def leaves_no_descriptor(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixture) -> None:
     """Also if what they have waited for goes on."""
-    expected = engines.b.expect(engines.to_a, 3)
+    expected = engines.to_a.expect(3)
 
     async def work() -> None:
         with pytest.raises(TimeoutError):
@@ -389,7 +389,7 @@ def test_loops_leave_nothing_behind(engines: Pair, caplog: pytest.LogCaptureFixt
 
 
 def test_a_loop_that_is_closed_too_early(engines: Pair) -> None:
-    expected = engines.b.expect(engines.to_a, 3)
+    expected = engines.to_a.expect(3)
 
     async def work() -> None:
         waits = (waited(expected), engines.b.accept_async(80), anext(engines.b.events()))

@@ -210,7 +210,7 @@ def test_a_plan_moves_the_tokens(engines: Pair) -> None:
     assert plan.copies().shape[1] == 5
     lists = plan.transfers()
     assert [entry[:2] for entry in lists] == [(0, 0), (1, 1), (2, 2)]
-    waits = engines.b.expect(engines.to_a, 1, len(lists))
+    waits = engines.to_a.expect(1, len(lists))
     transfers = [
         engines.a.write(mine[segment], granted[remote][1], pieces, signal=1)
         for segment, remote, pieces in lists
@@ -324,7 +324,7 @@ def test_a_hybrid_request_from_two_stages_to_two_ranks(engines: Pair) -> None:
         ]
         request = 14 * layout.bytes_per_token + layout.state_bytes
         assert sum(plan.bytes for plan in plans) == request
-        waits = engines.b.expect(engines.to_a, 7 + rank, sum(len(p.transfers()) for p in plans))
+        waits = engines.to_a.expect(7 + rank, sum(len(p.transfers()) for p in plans))
         transfers = [
             engines.a.write(mine[pp][segment], granted[remote][1], pieces, signal=7 + rank)
             for pp, plan in enumerate(plans)

@@ -114,7 +114,7 @@ def decode(engine: weft.Engine, cache: np.ndarray) -> weft.Signals:
     with engine.add(cache) as segment, segment.grant(weft.Rights.write, ttl=60.0) as grant:
         engine.publish("kv", grant)
         peer: weft.Peer = engine.accept(timeout=60)
-        return engine.expect(peer, 7, count=2).wait(timeout=1)
+        return peer.expect(7, count=2).wait(timeout=1)
 
 
 async def prefill(engine: weft.Engine, segment: weft.Segment, remote: weft.Remote) -> bytes:
@@ -127,7 +127,7 @@ async def prefill(engine: weft.Engine, segment: weft.Segment, remote: weft.Remot
             raise error
         break
     try:
-        message = await engine.receive(engine.peers()[0], 1)
+        message = await engine.peers()[0].receive(1)
     except weft.Disconnected as gone:
         return gone.peer.encode()
     return message.bytes
@@ -169,7 +169,7 @@ async def train(publisher: weights.Publisher) -> int:
 
 engine = weft.Engine(listen="127.0.0.1:0", providers=["tcp"], heartbeat=0.5, metrics=False)
 report: weft.Report = weft.Engine.write(
-    engine, engine.add(bytearray(1)), engine.lookup(engine.accept(), "x"), [(0, 0, 1)]
+    engine, engine.add(bytearray(1)), engine.accept().lookup("x"), [(0, 0, 1)]
 ).report()
 seconds: float = report.elapsed
 view = memoryview(engine.add(weft.Memory.own(10)))
@@ -217,13 +217,13 @@ def test_names_that_are_no_text() -> None:
                 remote = a.import_grant(grant.blob)
                 assert remote.peer == name and name in repr(remote)
                 b.publish(name, grant)
-                assert a.lookup(peer, name).segment_size == 64
+                assert peer.lookup(name).segment_size == 64
                 grant.revoke()
                 with pytest.raises(weft.Stale) as stale:
                     a.import_grant(grant.blob)
                 assert stale.value.peer == name
-            a.send(peer, 1, b"x")
-            assert b.recv(b.peer(name + "2"), 1, timeout=30).peer == name + "2"
+            peer.send(1, b"x")
+            assert b.peer(name + "2").recv(1, timeout=30).peer == name + "2"
             json.loads(a.snapshot())
     with pytest.raises(weft.NotFound, match="caf\udce9"):
         weft.kv.find_model(name)
@@ -236,7 +236,7 @@ def test_wrong_arguments_are_told_in_a_sentence(engines: Pair) -> None:
             for call in (
                 lambda: engines.a.accept(wrong),
                 lambda: engines.a.connect("127.0.0.1:1", wrong),
-                lambda: engines.a.expect(engines.to_b, 1).wait(timeout=wrong),
+                lambda: engines.to_b.expect(1).wait(timeout=wrong),
                 lambda: engines.a.write(here, remote, [(0, 0, 1)], timeout=wrong),
                 lambda: engines.a.write(here, remote, [(0, 0, 1)], wait_for_room=wrong),
                 lambda: engines.a.poll(timeout=wrong),
@@ -249,7 +249,7 @@ def test_wrong_arguments_are_told_in_a_sentence(engines: Pair) -> None:
         for wrong in (-1, 1 << 64, "7", b"7"):
             for call in (
                 lambda: engines.a.write(here, remote, [(0, 0, 1)], signal=wrong),
-                lambda: engines.a.signal(engines.to_b, wrong),
+                lambda: engines.to_b.signal(wrong),
             ):
                 with pytest.raises(TypeError, match="^a signal is a number from 0"):
                     call()

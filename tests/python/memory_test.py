@@ -275,6 +275,6 @@ def test_calls_leave_no_objects_behind(engines: Pair) -> None:
 def test_names(engines: Pair) -> None:
     with engines.b.add(weft.Memory.own(100)) as segment, segment.grant(weft.Rights.read) as grant:
         with pytest.raises(weft.TimedOut):
-            engines.a.lookup(engines.to_b, "kv", timeout=0.2)
+            engines.to_b.lookup("kv", timeout=0.2)
         engines.b.publish("kv", grant)
-        assert engines.a.lookup(engines.to_b, "kv").segment_size == 100
+        assert engines.to_b.lookup("kv").segment_size == 100

@@ -24,15 +24,15 @@ def test_handover_between_two_processes(provider: str) -> None:
         engine.publish("kv", grant)
         other = start("handover.py", provider, engine.address, str(SIZE))
         peer = engine.accept(60)
-        engine.expect(peer, 7).wait(60)
+        peer.expect(7).wait(60)
         source, half = pattern(SIZE, 1), SIZE // 2
         assert numpy.array_equal(target[half : 2 * half], source[:half])
         assert numpy.array_equal(target[: SIZE - half], source[half:])
         target[:] = pattern(SIZE, 2)
-        engine.send(peer, 1, b"written")
-        assert engine.recv(peer, 2, timeout=60).bytes == b"read"
+        peer.send(1, b"written")
+        assert peer.recv(2, timeout=60).bytes == b"read"
         grant.revoke()
-        engine.send(peer, 3, b"done")
+        peer.send(3, b"done")
         finish(other)
 
 
@@ -51,7 +51,7 @@ def test_ctrl_c_ends_the_wait_for_a_transfer() -> None:
     address = line_of(other).split()[0]
     with weft.Engine(providers=["tcp"], listen="") as engine:
         peer = engine.connect(address)
-        remote = engine.lookup(peer, "memory")
+        remote = peer.lookup("memory")
         segment = engine.add(weft.Memory.own(16 << 20))
         other.send_signal(signal.SIGSTOP)
         transfer = engine.write(segment, remote, [(0, 0, 16 << 20)])
@@ -106,7 +106,7 @@ def test_threads_share_an_engine(engines: Pair) -> None:
             for _ in range(rounds):
                 pieces = [(number * part, number * part, part)]
                 engines.a.write(mine, remote, pieces, signal=number).wait()
-            assert engines.b.expect(engines.to_a, number, rounds).wait().count == rounds
+            assert engines.to_a.expect(number, rounds).wait().count == rounds
         except BaseException as error:
             failures.append(error)
 
@@ -122,14 +122,14 @@ def test_threads_share_an_engine(engines: Pair) -> None:
 
 
 def test_two_threads_wait_for_one_thing(engines: Pair) -> None:
-    expected = engines.b.expect(engines.to_a, 1)
+    expected = engines.to_a.expect(1)
     counts: list[int] = []
     threads = [
         threading.Thread(target=lambda: counts.append(expected.wait(60).count)) for _ in range(4)
     ]
     for thread in threads:
         thread.start()
-    engines.a.signal(engines.to_b, weft.Signal(1, b"once"))
+    engines.to_b.signal(weft.Signal(1, b"once"))
     for thread in threads:
         thread.join()
     assert counts == [1, 1, 1, 1]
@@ -137,10 +137,10 @@ def test_two_threads_wait_for_one_thing(engines: Pair) -> None:
 
 
 def test_a_wait_lets_other_threads_run(engines: Pair) -> None:
-    expected = engines.b.expect(engines.to_a, 1)
+    expected = engines.to_a.expect(1)
 
     def signal_it() -> None:
-        engines.a.signal(engines.to_b, 1)
+        engines.to_b.signal(1)
 
     threading.Timer(0.05, signal_it).start()
     assert expected.wait(60).count == 1

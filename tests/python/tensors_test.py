@@ -247,7 +247,7 @@ def test_elements_that_are_pointers(engines: Pair) -> None:
         with pytest.raises(weft.InvalidArgument, match="pointers"):
             engines.a.add(wrong)
         with pytest.raises(weft.InvalidArgument, match="pointers"):
-            engines.a.send(engines.to_b, 1, wrong)
+            engines.to_b.send(1, wrong)
         with pytest.raises(weft.InvalidArgument, match="pointers"):
             engines.a.import_grant(wrong)
     engines.a.add(numpy.zeros(4, [("O", "i4"), ("P", "f8")])).close()
@@ -255,7 +255,7 @@ def test_elements_that_are_pointers(engines: Pair) -> None:
         with pytest.raises(TypeError, match="bytes-like"):
             engines.a.import_grant(wrong)
         with pytest.raises(TypeError, match="bytes-like"):
-            engines.a.send(engines.to_b, 1, wrong)
+            engines.to_b.send(1, wrong)
 
 
 def test_arrays_that_are_no_weights(engines: Pair) -> None:

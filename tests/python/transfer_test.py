@@ -154,7 +154,7 @@ def test_signals_and_options(engines: Pair) -> None:
     source, target = pattern(SIZE, 5), numpy.zeros(SIZE, numpy.uint8)
     with engines.a.add(source) as mine:
         yours, remote = engines.granted(target, weft.Rights.write)
-        expected = engines.b.expect(engines.to_a, 7, 2)
+        expected = engines.to_a.expect(7, 2)
         assert not expected.ready
         with pytest.raises(weft.TimedOut):
             expected.wait(timeout=0.1)
@@ -217,7 +217,7 @@ def test_a_peer_that_goes(engines: Pair) -> None:
     source = pattern(SIZE, 7)
     with engines.a.add(source) as mine:
         _, remote = engines.granted(bytearray(SIZE), weft.Rights.write)
-        waits = engines.a.expect(engines.to_b, 1)
+        waits = engines.to_b.expect(1)
         engines.b.close()
         with pytest.raises(weft.Disconnected) as gone:
             waits.wait()
@@ -231,23 +231,23 @@ def test_a_peer_that_goes(engines: Pair) -> None:
 
 
 def test_messages(engines: Pair) -> None:
-    receive = engines.b.receive(engines.to_a, 5)
-    engines.a.send(engines.to_b, 6, b"six")
-    engines.a.send(engines.to_b, 5, bytearray(b"five"))
-    engines.a.send(engines.to_b, 0x106, memoryview(b"masked"))
+    receive = engines.to_a.receive(5)
+    engines.to_b.send(6, b"six")
+    engines.to_b.send(5, bytearray(b"five"))
+    engines.to_b.send(0x106, memoryview(b"masked"))
     message = receive.wait()
     assert (message.peer, message.tag, message.bytes) == (engines.a.name, 5, b"five")
-    assert engines.b.recv(engines.to_a, 6, timeout=10).bytes == b"six"
-    assert engines.b.recv(engines.to_a, 6, mask=0xFF).tag == 0x106
+    assert engines.to_a.recv(6, timeout=10).bytes == b"six"
+    assert engines.to_a.recv(6, mask=0xFF).tag == 0x106
     with pytest.raises(weft.TimedOut, match="the tag 6"):
-        engines.b.recv(engines.to_a, 6, timeout=0.1)
-    expected = engines.b.expect(engines.to_a, 9)
+        engines.to_a.recv(6, timeout=0.1)
+    expected = engines.to_a.expect(9)
     with pytest.raises(weft.TimedOut, match="signal 9") as error:
         expected.wait(timeout=0)
     assert error.value.peer == engines.a.name
-    engines.a.signal(engines.to_b, 9)
+    engines.to_b.signal(9)
     assert expected.wait().count == 1
-    engines.b.forget(engines.to_a, 0, 100)
+    engines.to_a.forget(0, 100)
 
 
 def test_manual_progress() -> None:

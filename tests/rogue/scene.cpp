@@ -57,7 +57,7 @@ Friend::Friend(const Variant& variant, const std::string& victim)
       capability_(engine_.info().rails.front().capability),
       segment_(must(engine_.add(Memory::own(Scene::segment_bytes)))),
       to_victim_(must(engine_.connect(victim, soon()))),
-      shared_(must(engine_.lookup(to_victim_, "shared", soon()))) {
+      shared_(must(to_victim_.lookup("shared", soon()))) {
   for (const Candidate& each : engine_.info().candidates)
     if (each.taken) fabric_ = each.fabric;
 }
@@ -91,11 +91,11 @@ void Friend::write_one_byte() {
 void Friend::expect_messages(Child& victim) {
   const std::uint64_t tag = next_seed++;
   const Blob bytes = pattern(1000, tag);
-  must(engine_.send(to_victim_, tag, bytes, soon()));
+  must(to_victim_.send(tag, bytes, soon()));
   const std::string place = name() + ' ' + std::to_string(tag);
   EXPECT_EQ(victim.ask("hear " + place), to_hex(bytes));
   EXPECT_EQ(victim.ask("tell " + place + ' ' + to_hex(bytes)), "yes");
-  const auto back = engine_.recv(to_victim_, tag, ~0ULL, soon());
+  const auto back = to_victim_.recv(tag, ~0ULL, soon());
   ASSERT_TRUE(succeeds(back));
   EXPECT_EQ(back->bytes, bytes);
 }

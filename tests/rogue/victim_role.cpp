@@ -68,11 +68,11 @@ class Victim {
   std::string speak(const std::string& verb, const Peer& peer, std::uint64_t number,
                     const std::string& bytes) {
     if (verb == "tell") {
-      must(engine_.send(peer, number, from_hex(bytes), soon()));
+      must(peer.send(number, from_hex(bytes), soon()));
       return "yes";
     }
-    if (verb == "hear") return to_hex(must(engine_.recv(peer, number, ~0ULL, soon())).bytes);
-    Expectation expectation = must(engine_.expect(peer, number, 1));
+    if (verb == "hear") return to_hex(must(peer.recv(number, ~0ULL, soon())).bytes);
+    Expectation expectation = must(peer.expect(number, 1));
     if (verb == "nothing") return expectation.ready() ? "no" : "yes";
     must(expectation.wait(soon()));
     return "yes";

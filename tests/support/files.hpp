@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "folder.hpp"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 #include <weft/deadline.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::test {
 

@@ -205,7 +205,7 @@ std::string wait_dropped(const testkit::Faults& faults, Deadline deadline) {
 void cut(Engine& engine, const std::string& name) {
   for (const Peer& peer : engine.peers())
     if (name.empty() || peer.name() == name)
-      (void)engine.disconnect(peer);  // It may have gone by itself.
+      (void)peer.disconnect();  // It may have gone by itself.
 }
 
 /// "standing"; "wrong"; "why"; "looks"; "wait STEP MILLISECONDS"; "pin" and "unpin"; "cut" and "cut

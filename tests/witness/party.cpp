@@ -85,7 +85,7 @@ int move(const Options& options) {
   Engine engine = open(options);
   Segment segment = must(engine.add(memory_of(options)));
   Peer peer = must(engine.connect(options.address, soon()));
-  Remote remote = must(engine.lookup(peer, "memory", soon()));
+  Remote remote = must(peer.lookup("memory", soon()));
   std::vector<Pair> pairs;
   for (std::uint64_t i = 0; i < options.pieces; ++i)
     pairs.push_back({2 * i * options.piece, 2 * i * options.piece, options.piece});

@@ -58,7 +58,7 @@ Result<void> Exchange::tell(std::uint64_t tag, const Json& document) {
     fragment.reserve(1 + piece.size());
     fragment.push_back(at + piece.size() < bytes.size() ? more_follows : last);
     fragment.insert(fragment.end(), piece.begin(), piece.end());
-    if (auto sent = engine_.send(peer_, tag, fragment, until); !sent) return sent;
+    if (auto sent = peer_.send(tag, fragment, until); !sent) return sent;
   }
   return {};
 }
@@ -67,7 +67,7 @@ Result<Json> Exchange::hear(std::uint64_t tag) {
   const Deadline until = deadline();
   Blob bytes;
   for (bool more = true; more;) {
-    auto message = engine_.recv(peer_, tag, ~std::uint64_t{0}, until);
+    auto message = peer_.recv(tag, ~std::uint64_t{0}, until);
     if (!message) return fail(std::move(message.error()));
     if (message->bytes.empty() || bytes.size() > largest_document)
       return fail(Code::protocol_mismatch, "the other side sent a message that is none of weft's");
@@ -79,7 +79,7 @@ Result<Json> Exchange::hear(std::uint64_t tag) {
 
 void Exchange::wait_for_goodbye(Nanoseconds timeout) {
   // Ends with an error in any case.
-  if (auto never = engine_.expect(peer_, no_signal, 1)) (void)never->wait(Deadline::in(timeout));
+  if (auto never = peer_.expect(no_signal, 1)) (void)never->wait(Deadline::in(timeout));
 }
 
 Error Exchange::end_after(Error failure) {
@@ -92,7 +92,7 @@ Error Exchange::end_after(Error failure) {
   if (!peer_.up() && failure.code() != Code::closed) {
     if (auto why = peer_.why_down()) failure = std::move(*why);
   }
-  (void)engine_.disconnect(peer_);
+  (void)peer_.disconnect();
   return failure;
 }
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::tool {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 #include <string_view>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::tool {
 

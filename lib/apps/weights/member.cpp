@@ -77,7 +77,7 @@ void Member::stop() {
   // The others have no other way to learn that this rank has left: its engine lives on.
   for (const ContactPtr& each : std::exchange(contacts_, {})) {
     each->receive.reset();
-    const auto done = engine_.disconnect(*each->peer);
+    const auto done = each->peer->disconnect();
     if (!done) core::log(LogLevel::info, "weights: {}", done.error().to_string());
   }
 }
@@ -121,8 +121,8 @@ ContactPtr Member::adopt(const Peer& peer) {
 }
 
 void Member::listen(const ContactPtr& contact) {
-  auto receive = engine_.receive(
-      *contact->peer, tag, ~std::uint64_t{0},
+  auto receive = contact->peer->receive(
+      tag, ~std::uint64_t{0},
       {.on_end = [this, inbox = inbox_, weak = std::weak_ptr(contact)](auto, const Error*) {
         inbox->post([this, weak] {
           if (const auto alive = weak.lock()) arrived(alive);
@@ -152,7 +152,7 @@ void Member::arrived(const ContactPtr& contact) {
 }
 
 void Member::hang_up(const ContactPtr& contact) {
-  const auto done = engine_.disconnect(*contact->peer);
+  const auto done = contact->peer->disconnect();
   if (!done) core::log(LogLevel::info, "weights: {}", done.error().to_string());
   inbox_->post([this, contact] { lose(contact); });
 }
@@ -178,7 +178,7 @@ void Member::send(const ContactPtr& to, const Note& note) {
     message.assign(1, std::byte{at + length == bytes.size()});
     message.insert(message.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at),
                    bytes.begin() + static_cast<std::ptrdiff_t>(at + length));
-    const auto sent = engine_.send(*to->peer, tag, message, Deadline::in(send_time));
+    const auto sent = to->peer->send(tag, message, Deadline::in(send_time));
     if (sent) continue;
     core::log(LogLevel::info, "weights: {}", sent.error().to_string());
     return hang_up(to);  // Half a note is worse than none.

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 #include <weft/weights_plan.hpp>
 
 #include "weights/ballot.hpp"

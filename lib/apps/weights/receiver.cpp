@@ -215,8 +215,8 @@ Result<void> Receiver::meet_sources() {
 
 Result<void> Receiver::expect_from(const ContactPtr& contact, const Source& source) {
   ++round_->outstanding[source.stage];
-  auto expected = member_.engine().expect(
-      *contact->peer, signal_id(round_->id, source.stage), source.writes,
+  auto expected = contact->peer->expect(
+      signal_id(round_->id, source.stage), source.writes,
       {.on_end =
            [this, inbox = member_.inbox(), round = round_->id, stage = source.stage](
                auto, const Error* error) {

@@ -12,7 +12,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "control/asio.hpp"
 #include "control/link_end.hpp"

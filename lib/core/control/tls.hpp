@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "control/credentials.hpp"
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <weft/error.hpp>
 #include <weft/memory.hpp>
 
 namespace weft::core {

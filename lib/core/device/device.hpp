@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 #include <weft/transfer.hpp>
 
 #include "providers/extent.hpp"

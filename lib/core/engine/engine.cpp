@@ -71,34 +71,30 @@ Result<std::size_t> Engine::progress() {
 
 Result<Peer> Engine::connect(std::string_view address, Deadline deadline) {
   return call(state_, [&] { return state_->peers.connect(address, deadline); })
-      .map([](auto&& peer) { return Peer(std::move(peer)); });
+      .map([&](auto&& peer) { return Peer(std::move(peer), state_); });
 }
 
 Result<Peer> Engine::keep_connected(std::string_view address, Deadline deadline) {
   return call(state_, [&] { return state_->peers.connect(address, deadline, true); })
-      .map([](auto&& peer) { return Peer(std::move(peer)); });
+      .map([&](auto&& peer) { return Peer(std::move(peer), state_); });
 }
 
 Result<Peer> Engine::peer(std::string_view name, Deadline deadline) {
-  return call(state_, [&] { return state_->peers.wait_for(name, deadline); }).map([](auto&& peer) {
-    return Peer(std::move(peer));
+  return call(state_, [&] { return state_->peers.wait_for(name, deadline); }).map([&](auto&& peer) {
+    return Peer(std::move(peer), state_);
   });
 }
 
 Result<Peer> Engine::accept(Deadline deadline) {
-  return call(state_, [&] { return state_->peers.accept(deadline); }).map([](auto&& peer) {
-    return Peer(std::move(peer));
+  return call(state_, [&] { return state_->peers.accept(deadline); }).map([&](auto&& peer) {
+    return Peer(std::move(peer), state_);
   });
 }
 
 std::vector<Peer> Engine::peers() const {
   std::vector<Peer> peers;
-  for (auto& peer : state_->peer_table.all_up()) peers.push_back(Peer(std::move(peer)));
+  for (auto& peer : state_->peer_table.all_up()) peers.push_back(Peer(std::move(peer), state_));
   return peers;
-}
-
-Result<void> Engine::disconnect(const Peer& peer) {
-  return call(state_, [&] { return state_->peers.disconnect(*peer.state_); });
 }
 
 Result<void> Engine::reopen(std::string_view rail, Deadline deadline) {
@@ -125,9 +121,19 @@ Result<void> Engine::publish(std::string_view name, const Grant& grant) {
   return call(state_, [&] { return state_->grants.publish(name, grant.state_); });
 }
 
-Result<Remote> Engine::lookup(const Peer& peer, std::string_view name, Deadline deadline) {
-  return call(state_, [&] { return state_->imports.lookup(*peer.state_, name, deadline); })
-      .map([](auto&& remote) { return Remote(std::move(remote)); });
+Result<Segment> Engine::share(const Memory& memory, std::string_view name, Rights rights) {
+  auto segment = add(memory);
+  if (!segment) return segment;
+  const auto published =
+      segment->grant({}, rights).and_then([&](const Grant& grant) { return publish(name, grant); });
+  if (!published) return fail(published.error());
+  return segment;
+}
+
+Result<Remote> Engine::fetch(std::string_view address, std::string_view name, Deadline deadline) {
+  return connect(address, deadline).and_then([&](Peer&& peer) {
+    return peer.lookup(name, deadline);
+  });
 }
 
 Result<Prepared> Engine::prepare(const Segment& local, const Remote& remote, Direction direction,
@@ -173,18 +179,25 @@ Result<Transfer> Engine::submit(const Prepared& prepared, TransferOptions option
       .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
 }
 
+Result<Transfer> Engine::start(const Segment& local, const Remote& remote, Direction direction,
+                               std::span<const Pair> pairs, TransferOptions&& options) {
+  if (!local.state_) return fail(moved_from());
+  return call(state_,
+              [&] {
+                return state_->transfers.submit(local.state_, remote.state_, direction,
+                                                core::PieceList(pairs), std::move(options));
+              })
+      .map([](auto&& transfer) { return Transfer(std::move(transfer)); });
+}
+
 Result<Transfer> Engine::write(const Segment& local, const Remote& remote,
                                std::span<const Pair> pairs, TransferOptions options) {
-  return prepare(local, remote, Direction::write, pairs).and_then([&](const Prepared& prepared) {
-    return submit(prepared, std::move(options));
-  });
+  return start(local, remote, Direction::write, pairs, std::move(options));
 }
 
 Result<Transfer> Engine::read(const Segment& local, const Remote& remote,
                               std::span<const Pair> pairs, TransferOptions options) {
-  return prepare(local, remote, Direction::read, pairs).and_then([&](const Prepared& prepared) {
-    return submit(prepared, std::move(options));
-  });
+  return start(local, remote, Direction::read, pairs, std::move(options));
 }
 
 Result<Transfer> Engine::warm(const Segment& local, const Remote& remote, TransferOptions options) {
@@ -204,13 +217,6 @@ Result<Path> Engine::explain(const Segment& local, const Remote& remote, Directi
   });
 }
 
-Result<Path> Engine::explain(const Place& local, const Peer& peer, const Place& remote,
-                             Direction direction, const TransferOptions& options) const {
-  return call(state_, [&] {
-    return state_->paths.explain_places(local, peer.state_, remote, direction, options);
-  });
-}
-
 Result<std::string> Engine::metrics_text() const {
   return call(state_, [&] { return state_->telemetry.metrics_text(); });
 }
@@ -225,52 +231,6 @@ Result<std::vector<SlowTransfer>> Engine::slowest_transfers() const {
 
 const std::string& Engine::metrics_address() const noexcept {
   return state_->telemetry.address();
-}
-
-Result<void> Engine::signal(const Peer& peer, const Signal& signal, Deadline deadline) {
-  return call(state_, [&] {
-    return state_->messages.send(peer.state_, core::MessageKind::signal, signal.id, signal.bytes,
-                                 deadline);
-  });
-}
-
-Result<Expectation> Engine::expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
-                                   NotifyOptions options) {
-  return call(state_,
-              [&] { return state_->messages.expect(peer.state_, id, count, std::move(options)); })
-      .map([](auto&& expectation) { return Expectation(std::move(expectation)); });
-}
-
-Result<void> Engine::forget(const Peer& peer, std::uint64_t id) {
-  return forget(peer, id, id);
-}
-
-Result<void> Engine::forget(const Peer& peer, std::uint64_t first, std::uint64_t last) {
-  return call(state_, [&] { return state_->messages.forget(*peer.state_, first, last); });
-}
-
-Result<void> Engine::send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline) {
-  return call(state_, [&] {
-    return state_->messages.send(peer.state_, core::MessageKind::tagged, tag, bytes, deadline);
-  });
-}
-
-Result<Receive> Engine::receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
-                                NotifyOptions options) {
-  return call(state_,
-              [&] { return state_->messages.receive(peer.state_, tag, mask, std::move(options)); })
-      .map([](auto&& receive) { return Receive(std::move(receive)); });
-}
-
-Result<Message> Engine::recv(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
-                             Deadline deadline) {
-  return receive(peer, tag, mask).and_then([&](Receive&& receive) {
-    auto message = receive.wait(deadline);
-    // One that came at the last moment must not be lost with the request.
-    if (!message && message.error().code() == Code::timed_out && !receive.state_->give_up())
-      return receive.wait(Deadline::in(std::chrono::seconds(1)));
-    return message;
-  });
 }
 
 Result<std::vector<Candidate>> discover(const Config& config) {

@@ -111,40 +111,6 @@ Memory Memory::file(int fd, std::uint64_t offset, std::size_t bytes, const FileO
   return memory;
 }
 
-Peer::Peer(std::shared_ptr<core::PeerState> state) : state_(std::move(state)) {}
-const std::string& Peer::name() const noexcept {
-  return state_->introduction.name;
-}
-std::uint64_t Peer::incarnation() const noexcept {
-  return state_->introduction.incarnation;
-}
-bool Peer::up() const noexcept {
-  return state_->up();
-}
-Health Peer::health() const noexcept {
-  return state_->health();
-}
-std::optional<Error> Peer::why_down() const {
-  return state_->why_down();
-}
-bool Peer::same_host() const noexcept {
-  return state_->same_host;
-}
-const std::string& Peer::address() const noexcept {
-  return state_->introduction.address;
-}
-const std::string& Peer::route_reason() const noexcept {
-  return state_->route_reason;
-}
-const std::string& Peer::fallback() const noexcept {
-  return state_->fallback;
-}
-std::vector<std::string> Peer::rails() const {
-  std::vector<std::string> names;
-  for (const auto& route : state_->routes) names.push_back(route->rail_name);
-  return names;
-}
-
 Grant::Grant(std::shared_ptr<core::GrantState> state) : state_(std::move(state)) {}
 Grant::Grant(Grant&&) noexcept = default;
 Grant& Grant::operator=(Grant&&) noexcept = default;

@@ -9,7 +9,7 @@
 #include <string>
 #include <unordered_map>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/completion_slot.hpp"
 #include "base/sync.hpp"

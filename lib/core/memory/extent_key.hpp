@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/sync.hpp"
 #include "providers/endpoint.hpp"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/use_count.hpp"
 #include "device/allocation.hpp"

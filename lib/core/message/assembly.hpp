@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

@@ -6,7 +6,7 @@
 #include <deque>
 #include <optional>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 #include <weft/deadline.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/sync.hpp"
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <string_view>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/grant.hpp>
 
 #include "control/control.hpp"
 #include "lease/directory.hpp"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "control/control.hpp"
 #include "lease/directory.hpp"

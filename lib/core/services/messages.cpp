@@ -22,7 +22,6 @@ void count_failed(Ledger* ledger, const ReceiveState&, Code code) {
 
 Result<void> Messages::send(const std::shared_ptr<PeerState>& peer, MessageKind kind,
                             std::uint64_t tag, Bytes bytes, Deadline deadline) {
-  if (auto own = owner_.check_own(*peer); !own) return own;
   if (!peer->up()) return fail(peer->down_error());
   if (auto checked = check_payload(*peer, bytes.size()); !checked) return checked;
   Outgoing message{kind, tag, Blob(bytes.begin(), bytes.end()), nullptr};
@@ -115,7 +114,6 @@ Result<std::shared_ptr<Wait>> Messages::begin(const std::shared_ptr<PeerState>& 
 Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<PeerState>& peer,
                                                       std::uint64_t id, std::uint64_t count,
                                                       NotifyOptions options) {
-  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   if (count == 0) return fail(Code::invalid_argument, "an expectation needs at least one signal");
   const Late late = options.late;
   if (late > Late::drop)
@@ -127,7 +125,6 @@ Result<std::shared_ptr<ExpectState>> Messages::expect(const std::shared_ptr<Peer
 Result<std::shared_ptr<ReceiveState>> Messages::receive(const std::shared_ptr<PeerState>& peer,
                                                         std::uint64_t tag, std::uint64_t mask,
                                                         NotifyOptions options) {
-  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   return begin<ReceiveState>(peer, Event::Kind::message_arrived, std::move(options), tag, mask);
 }
 
@@ -140,7 +137,6 @@ void Messages::given_up(const ReceiveState& receive) {
 }
 
 Result<void> Messages::forget(PeerState& peer, std::uint64_t first, std::uint64_t last) {
-  if (auto own = owner_.check_own(peer); !own) return own;
   if (first > last)
     return fail(Code::invalid_argument, fmt::format("empty range of ids: {} to {}", first, last));
   peer.mailbox.forget(first, last);

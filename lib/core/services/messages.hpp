@@ -41,7 +41,7 @@ class Messages {
   /// The application gave it up.
   void given_up(const ExpectState& expectation);
   void given_up(const ReceiveState& receive);
-  /// As Engine::forget().
+  /// As Peer::forget().
   Result<void> forget(PeerState& peer, std::uint64_t first, std::uint64_t last);
   /// Whether a message, or what a signal carries, may be so long.
   Result<void> check_payload(const PeerState& peer, std::size_t bytes) const;

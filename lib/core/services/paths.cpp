@@ -290,7 +290,6 @@ Result<Path> Paths::explain(const SegmentState& local, const RemoteState& remote
 Result<Path> Paths::explain_places(const Place& local, const std::shared_ptr<PeerState>& peer,
                                    const Place& remote, Direction direction,
                                    const TransferOptions& options) const {
-  if (auto own = owner_.check_own(*peer); !own) return fail(std::move(own.error()));
   if (auto there = check_place(local, rails_.locality().topology()); !there)
     return fail(std::move(there.error()));
   RailsBetween rails{.peer = peer.get(),

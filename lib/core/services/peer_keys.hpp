@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/grant.hpp>
 
 #include "base/sync.hpp"
 #include "lease/key_replacements.hpp"

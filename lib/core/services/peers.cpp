@@ -94,7 +94,6 @@ void Peers::refused(LinkEnd how, const Error& why) {
 }
 
 Result<void> Peers::disconnect(PeerState& peer) {
-  if (auto own = around_.owner.check_own(peer); !own) return own;
   const Error why = Error(Code::closed, "this engine disconnected from the peer")
                         .with_peer(peer.introduction.name);
   around_.workers.end_those_of(peer, why);
@@ -196,7 +195,7 @@ void Peers::up(LinkId link, bool incoming) {
   around_.reopening.peer_up(*peer);
   if (around_.config.peer_events)
     around_.events.push({Event::Kind::peer_up, 0, State::active, peer->introduction.name,
-                         std::nullopt, Peer(peer)});
+                         std::nullopt, Peer(peer, around_.owner.handle)});
 }
 
 void Peers::health(LinkId link, Health health) {

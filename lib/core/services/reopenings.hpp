@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/completion_slot.hpp"
 #include "base/sync.hpp"

@@ -198,6 +198,16 @@ Result<std::shared_ptr<Submitted>> Transfers::submit(
       });
 }
 
+Result<std::shared_ptr<Submitted>> Transfers::submit(const std::shared_ptr<SegmentState>& local,
+                                                     const std::shared_ptr<RemoteState>& remote,
+                                                     Direction direction, PieceList pieces,
+                                                     TransferOptions&& options) {
+  return prepare(local, remote, direction, std::move(pieces))
+      .and_then([&](const std::shared_ptr<const PreparedState>& prepared) {
+        return submit_prepared(prepared, std::nullopt, std::move(options));
+      });
+}
+
 Result<std::shared_ptr<Submitted>> Transfers::contact(const std::shared_ptr<SegmentState>& local,
                                                       const std::shared_ptr<RemoteState>& remote,
                                                       TransferOptions&& options) {

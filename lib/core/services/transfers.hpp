@@ -56,6 +56,11 @@ class Transfers final : public TransferHost {
                                                        bool contact = false);
   Result<std::shared_ptr<Submitted>> submit(const std::shared_ptr<const PreparedState>& prepared,
                                             const Picks& picks, TransferOptions&& options);
+  /// prepare() and submit() in one.
+  Result<std::shared_ptr<Submitted>> submit(const std::shared_ptr<SegmentState>& local,
+                                            const std::shared_ptr<RemoteState>& remote,
+                                            Direction direction, PieceList pieces,
+                                            TransferOptions&& options);
   /// Asks each rail of the peer's for an answer that would carry a transfer between the two.
   Result<std::shared_ptr<Submitted>> contact(const std::shared_ptr<SegmentState>& local,
                                              const std::shared_ptr<RemoteState>& remote,

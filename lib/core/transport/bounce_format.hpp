@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 #include <weft/transfer.hpp>
 
 #include "message_generated.h"

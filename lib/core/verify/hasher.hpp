@@ -13,7 +13,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "base/sync.hpp"
 #include "base/xxh3.hpp"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "wire/introduction.hpp"
 #include "wire/notice.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/grant.hpp>
 
 namespace weft::core {
 

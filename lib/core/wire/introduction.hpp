@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

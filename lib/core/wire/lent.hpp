@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

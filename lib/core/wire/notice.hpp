@@ -8,7 +8,7 @@
 #include <vector>
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "wire/grant_codec.hpp"
 #include "wire/lent.hpp"

@@ -209,9 +209,8 @@ weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peers, size_t
               });
 }
 
-weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}},
-              [&] { return engine->value.disconnect(peer->value); });
+weft_code weft_peer_disconnect(const weft_peer* peer, weft_error** error) {
+  return call(error, {{"peer", peer}}, [&] { return peer->value.disconnect(); });
 }
 
 weft_code weft_engine_reopen(weft_engine* engine, const char* rail, int64_t timeout_ns,

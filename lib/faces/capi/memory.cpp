@@ -196,11 +196,10 @@ weft_code weft_engine_publish(weft_engine* engine, const char* name, const weft_
               [&] { return engine->value.publish(name, grant->value); });
 }
 
-weft_code weft_engine_lookup(weft_engine* engine, const weft_peer* peer, const char* name,
-                             int64_t timeout_ns, weft_remote** remote, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, {"name", name}, {"remote", remote}}, [&] {
-    return give(remote, engine->value.lookup(peer->value, name, in(timeout_ns)));
-  });
+weft_code weft_peer_lookup(const weft_peer* peer, const char* name, int64_t timeout_ns,
+                           weft_remote** remote, weft_error** error) {
+  return call(error, {{"peer", peer}, {"name", name}, {"remote", remote}},
+              [&] { return give(remote, peer->value.lookup(name, in(timeout_ns))); });
 }
 
 void weft_remote_free(weft_remote* remote) {

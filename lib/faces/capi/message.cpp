@@ -45,22 +45,21 @@ weft_event to_c(const Event& event) {
 
 }  // namespace
 
-weft_code weft_engine_signal(weft_engine* engine, const weft_peer* peer, uint64_t id,
-                             const void* data, size_t bytes, int64_t timeout_ns,
-                             weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, list("data", data, bytes)}, [&] {
-    return engine->value.signal(peer->value, {id, bytes_of(data, bytes)}, in(timeout_ns));
+weft_code weft_peer_signal(const weft_peer* peer, uint64_t id, const void* data, size_t bytes,
+                           int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"peer", peer}, list("data", data, bytes)}, [&] {
+    return peer->value.signal({id, bytes_of(data, bytes)}, in(timeout_ns));
   });
 }
 
-weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_t id,
-                             uint64_t count, const weft_notify_options* options,
-                             weft_expectation** expectation, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, {"expectation", expectation}}, [&] {
+weft_code weft_peer_expect(const weft_peer* peer, uint64_t id, uint64_t count,
+                           const weft_notify_options* options, weft_expectation** expectation,
+                           weft_error** error) {
+  return call(error, {{"peer", peer}, {"expectation", expectation}}, [&] {
     return read_optional("options", options)
         .and_then(notify_options)
         .and_then([&](NotifyOptions known) {
-          return give(expectation, engine->value.expect(peer->value, id, count, std::move(known)));
+          return give(expectation, peer->value.expect(id, count, std::move(known)));
         });
   });
 }
@@ -90,35 +89,33 @@ const void* weft_expectation_payload(const weft_expectation* expectation, size_t
   return there ? expectation->arrived->payloads[index].data() : nullptr;
 }
 
-weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
-                             uint64_t last, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}},
-              [&] { return engine->value.forget(peer->value, first, last); });
+weft_code weft_peer_forget(const weft_peer* peer, uint64_t first, uint64_t last,
+                           weft_error** error) {
+  return call(error, {{"peer", peer}}, [&] { return peer->value.forget(first, last); });
 }
 
-weft_code weft_engine_send(weft_engine* engine, const weft_peer* peer, uint64_t tag,
-                           const void* data, size_t bytes, int64_t timeout_ns, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, list("data", data, bytes)}, [&] {
-    return engine->value.send(peer->value, tag, bytes_of(data, bytes), in(timeout_ns));
-  });
+weft_code weft_peer_send(const weft_peer* peer, uint64_t tag, const void* data, size_t bytes,
+                         int64_t timeout_ns, weft_error** error) {
+  return call(error, {{"peer", peer}, list("data", data, bytes)},
+              [&] { return peer->value.send(tag, bytes_of(data, bytes), in(timeout_ns)); });
 }
 
-weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64_t tag,
-                              uint64_t mask, const weft_notify_options* options,
-                              weft_receive** receive, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, {"receive", receive}}, [&] {
+weft_code weft_peer_receive(const weft_peer* peer, uint64_t tag, uint64_t mask,
+                            const weft_notify_options* options, weft_receive** receive,
+                            weft_error** error) {
+  return call(error, {{"peer", peer}, {"receive", receive}}, [&] {
     return read_optional("options", options)
         .and_then(notify_options)
         .and_then([&](NotifyOptions known) {
-          return give(receive, engine->value.receive(peer->value, tag, mask, std::move(known)));
+          return give(receive, peer->value.receive(tag, mask, std::move(known)));
         });
   });
 }
 
-weft_code weft_engine_recv(weft_engine* engine, const weft_peer* peer, uint64_t tag, uint64_t mask,
-                           int64_t timeout_ns, weft_receive** receive, weft_error** error) {
-  return call(error, {{"engine", engine}, {"peer", peer}, {"receive", receive}}, [&] {
-    return engine->value.receive(peer->value, tag, mask).and_then([&](Receive&& asked) {
+weft_code weft_peer_recv(const weft_peer* peer, uint64_t tag, uint64_t mask, int64_t timeout_ns,
+                         weft_receive** receive, weft_error** error) {
+  return call(error, {{"peer", peer}, {"receive", receive}}, [&] {
+    return peer->value.receive(tag, mask).and_then([&](Receive&& asked) {
       auto handle = std::unique_ptr<weft_receive>(new weft_receive{std::move(asked)});
       return wait_for(*handle, in(timeout_ns)).map([&] { *receive = handle.release(); });
     });

@@ -36,8 +36,8 @@ void Inbox::met(const Peer& peer) {
 }
 
 bool Inbox::await_next(std::uint64_t cookie, Sender& sender) {
-  auto expectation = engine_.expect(sender.peer, notification_signal, 1,
-                                    {.cookie = cookie, .event = true, .late = Late::hold});
+  auto expectation = sender.peer.expect(notification_signal, 1,
+                                        {.cookie = cookie, .event = true, .late = Late::hold});
   if (!expectation) return false;
   sender.expectation = std::move(*expectation);
   return true;

@@ -157,7 +157,7 @@ Result<void> Link::send_from(const Outgoing& notification, std::size_t& sent, De
 
 Result<void> Link::send(const Blob& part, Deadline deadline) const {
   if (auto reached = outcome(); !reached) return reached;
-  return engine().signal(*peer(), {notification_signal, part}, deadline);
+  return peer()->signal({notification_signal, part}, deadline);
 }
 
 void Link::explain(const Segment& local, const Remote& remote, Direction direction) {

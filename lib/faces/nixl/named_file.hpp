@@ -10,7 +10,9 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/error.hpp>
+#include <weft/file_options.hpp>
+#include <weft/place.hpp>
 
 #include "base/descriptor.hpp"
 #include "base/sync.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::nixl {
 

@@ -14,13 +14,17 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
+#include <weft/grant.hpp>
 #include <weft/health.hpp>
 #include <weft/memory.hpp>
 #include <weft/message.hpp>
 #include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
+#include <weft/place.hpp>
 #include <weft/process.hpp>
+#include <weft/remote.hpp>
+#include <weft/segment.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 
@@ -38,7 +42,8 @@ Result<Engine> open_engine(const Config& config, const EngineHooks& hooks);
 }  // namespace core
 
 /// Another engine, met over the control connection. Cheap to copy; stays valid when the peer is
-/// gone, and a peer that comes back is a new Peer.
+/// gone, and a peer that comes back is a new Peer. Calls may be made from any thread. Once this
+/// engine is closed, those that return a Result fail with `closed`.
 class WEFT_API Peer {
  public:
   Peer(const Peer&) = default;  // moving copies too: a handle is never empty
@@ -65,11 +70,48 @@ class WEFT_API Peer {
   /// engines meet.
   const std::string& fallback() const noexcept;
 
+  /// Asks for a grant by name, and waits until it is published there.
+  Result<Remote> lookup(std::string_view name, Deadline deadline) const;
+  /// The path that a transfer between memory at two places would take now, without segments. The
+  /// peer's machine is not known here, so all rails that lead there count.
+  Result<Path> explain(const Place& local, const Place& remote, Direction direction,
+                       const TransferOptions& options = {}) const;
+  /// Says goodbye; transfers with the peer fail. If this engine has lent it GPU memory, the call
+  /// waits up to 2 s for its return; memory that is not returned is in use until the peer's process
+  /// ends.
+  Result<void> disconnect() const;
+
+  /// @name Signals and messages
+  /// @{
+  /// Raises a signal there without moving data.
+  Result<void> signal(const Signal& signal, Deadline deadline) const;
+  /// Waits for `count` (at least 1) signals `id`.
+  Result<Expectation> expect(std::uint64_t id, std::uint64_t count,
+                             NotifyOptions options = {}) const;
+  /// Forgets a signal id: drops what has arrived of it, failures too, and what arrives until it is
+  /// expected again. For ids that nobody will ask for, which would otherwise use up
+  /// Config::unclaimed_bytes. An id that an expectation waits for is left as it is.
+  ///
+  /// The ids of a peer are kept as ranges, of which neighbours merge. Beyond 16,384 ranges the one
+  /// that was not added to for the longest time is let go of: what arrives for it is kept again.
+  Result<void> forget(std::uint64_t id) const;
+  /// The same for all ids from `first` to `last`, both included.
+  Result<void> forget(std::uint64_t first, std::uint64_t last) const;
+  /// Sends a tagged message. Returns when the bytes are copied into the peer's send queue; waits
+  /// up to the deadline while that is full. Messages are matched in order.
+  Result<void> send(std::uint64_t tag, Bytes bytes, Deadline deadline) const;
+  /// Asks for the next message whose tag equals `tag` in the bits set in `mask`.
+  Result<Receive> receive(std::uint64_t tag, std::uint64_t mask, NotifyOptions options = {}) const;
+  /// receive() and wait() in one.
+  Result<Message> recv(std::uint64_t tag, std::uint64_t mask, Deadline deadline) const;
+  /// @}
+
  private:
   friend class Engine;
   friend class core::Peers;
-  explicit Peer(std::shared_ptr<core::PeerState> state);
+  Peer(std::shared_ptr<core::PeerState> state, std::weak_ptr<core::EngineState> engine);
   std::shared_ptr<core::PeerState> state_;
+  std::weak_ptr<core::EngineState> engine_;  // that it is a peer of
 };
 
 /// Something that happened. See TransferOptions::event and NotifyOptions::event.
@@ -153,9 +195,9 @@ class WEFT_API Engine {
   /// @{
   /// Meets the engine at "host:port". Returns the existing peer if the two have met already.
   Result<Peer> connect(std::string_view address, Deadline deadline);
-  /// connect(), and again whenever the peer is gone, until disconnect(): first after a tenth of a
-  /// second, then less often, down to about every five seconds. A peer that comes back is a new
-  /// Peer (see peer() and Config::peer_events). If it was restarted, its earlier grants are
+  /// connect(), and again whenever the peer is gone, until Peer::disconnect(): first after a tenth
+  /// of a second, then less often, down to about every five seconds. A peer that comes back is a
+  /// new Peer (see peer() and Config::peer_events). If it was restarted, its earlier grants are
   /// `stale`.
   Result<Peer> keep_connected(std::string_view address, Deadline deadline);
   /// The peer of that name, as soon as it is up.
@@ -167,10 +209,6 @@ class WEFT_API Engine {
   int accept_fd() const noexcept;
   /// All peers that are up.
   std::vector<Peer> peers() const;
-  /// Says goodbye; transfers with the peer fail. If this engine has lent it GPU memory, the call
-  /// waits up to 2 s for its return; memory that is not returned is in use until the peer's process
-  /// ends.
-  Result<void> disconnect(const Peer& peer);
   /// Closes a rail (Info::rails) and opens it again. Afterwards nothing that either side posted
   /// over it before touches memory. Use it for a NIC that neither completes nor fails its
   /// operations, or to fence off a peer that is gone (Grant::fence).
@@ -199,11 +237,13 @@ class WEFT_API Engine {
   /// until the deadline at most; without one, Config::default_timeout. Not for callbacks.
   /// Fails with `stale` if the grant was revoked, or if that engine was restarted since.
   Result<Remote> import(Bytes blob, std::optional<Deadline> deadline = {});
+  /// add(), grant() of all of it, and publish(): for as long as the segment is not released.
+  Result<Segment> share(const Memory& memory, std::string_view name, Rights rights);
+  /// connect() and Peer::lookup(): the grant that the engine at "host:port" has published.
+  Result<Remote> fetch(std::string_view address, std::string_view name, Deadline deadline);
   /// Makes a grant known to every peer under a name of at most 255 bytes. Replaces an earlier grant
   /// of that name.
   Result<void> publish(std::string_view name, const Grant& grant);
-  /// Asks a peer for a grant by name, and waits until it is published there.
-  Result<Remote> lookup(const Peer& peer, std::string_view name, Deadline deadline);
   /// @}
 
   /// @name Transfers
@@ -240,10 +280,6 @@ class WEFT_API Engine {
   /// (Path::refused). Moves nothing.
   Result<Path> explain(const Segment& local, const Remote& remote, Direction direction,
                        const TransferOptions& options = {}) const;
-  /// The same between memory at two places, without segments. The peer's machine is not known here,
-  /// so all rails that lead there count.
-  Result<Path> explain(const Place& local, const Peer& peer, const Place& remote,
-                       Direction direction, const TransferOptions& options = {}) const;
   /// @}
 
   /// @name Metrics
@@ -260,32 +296,6 @@ class WEFT_API Engine {
   Result<std::vector<SlowTransfer>> slowest_transfers() const;
   /// The address that Config::metrics_listen led to; empty if there is none.
   const std::string& metrics_address() const noexcept;
-  /// @}
-
-  /// @name Signals and messages
-  /// @{
-  /// Raises a signal at the peer without moving data.
-  Result<void> signal(const Peer& peer, const Signal& signal, Deadline deadline);
-  /// Waits for `count` (at least 1) signals `id` from `peer`.
-  Result<Expectation> expect(const Peer& peer, std::uint64_t id, std::uint64_t count,
-                             NotifyOptions options = {});
-  /// Forgets a signal id: drops what has arrived of it, failures too, and what arrives until it is
-  /// expected again. For ids that nobody will ask for, which would otherwise use up
-  /// Config::unclaimed_bytes. An id that an expectation waits for is left as it is.
-  ///
-  /// The ids of a peer are kept as ranges, of which neighbours merge. Beyond 16,384 ranges the one
-  /// that was not added to for the longest time is let go of: what arrives for it is kept again.
-  Result<void> forget(const Peer& peer, std::uint64_t id);
-  /// The same for all ids from `first` to `last`, both included.
-  Result<void> forget(const Peer& peer, std::uint64_t first, std::uint64_t last);
-  /// Sends a tagged message. Returns when the bytes are copied into the send queue of the peer;
-  /// waits up to the deadline while that is full. Messages to one peer are matched in order.
-  Result<void> send(const Peer& peer, std::uint64_t tag, Bytes bytes, Deadline deadline);
-  /// Asks for the next message whose tag equals `tag` in the bits set in `mask`, from `peer`.
-  Result<Receive> receive(const Peer& peer, std::uint64_t tag, std::uint64_t mask,
-                          NotifyOptions options = {});
-  /// receive() and wait() in one.
-  Result<Message> recv(const Peer& peer, std::uint64_t tag, std::uint64_t mask, Deadline deadline);
   /// @}
 
   /// @name Progress and events
@@ -305,6 +315,8 @@ class WEFT_API Engine {
   explicit Engine(std::shared_ptr<core::EngineState> state);
   Result<Prepared> prepare(const Segment& local, const Remote& remote, Direction direction,
                            core::PieceList&& pieces);
+  Result<Transfer> start(const Segment& local, const Remote& remote, Direction direction,
+                         std::span<const Pair> pairs, TransferOptions&& options);
   std::shared_ptr<core::EngineState> state_;
 };
 

@@ -11,7 +11,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft {
 
@@ -83,7 +83,7 @@ class WEFT_API Expectation {
   Result<Signals> wait(Deadline deadline);
 
  private:
-  friend class Engine;
+  friend class Peer;
   explicit Expectation(std::shared_ptr<core::ExpectState> state);
   std::shared_ptr<core::ExpectState> state_;
 };
@@ -107,7 +107,7 @@ class WEFT_API Receive {
   Result<Message> wait(Deadline deadline);
 
  private:
-  friend class Engine;
+  friend class Peer;
   explicit Receive(std::shared_ptr<core::ReceiveState> state);
   std::shared_ptr<core::ReceiveState> state_;
 };

@@ -12,7 +12,7 @@
 #include <vector>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft {
 

@@ -13,7 +13,7 @@
 #include <weft/deadline.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 #include <weft/policy.hpp>
 
 namespace weft {

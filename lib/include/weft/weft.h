@@ -39,7 +39,7 @@
 /// }
 /// weft_engine_connect(engine, "127.0.0.1:7000", second, &peer, &error);
 /// weft_engine_add_own(engine, 1 << 20, &segment, &error);
-/// weft_engine_lookup(engine, peer, "kv", second, &remote, &error);
+/// weft_peer_lookup(peer, "kv", second, &remote, &error);
 /// weft_pair pairs[] = {{.local = 0, .remote = 4096, .length = 65536}};
 /// weft_transfer_options options = {.size = sizeof options, .signal = true, .signal_id = 7};
 /// weft_engine_write(engine, segment, remote, pairs, 1, &options, &transfer, &error);
@@ -389,7 +389,7 @@ WEFT_API const char* weft_nics_rail(const weft_nics* nics, size_t index, size_t 
 /// handle stays valid when the peer is gone; a peer that comes back is a new one.
 WEFT_API weft_code weft_engine_connect(weft_engine* engine, const char* address, int64_t timeout_ns,
                                        weft_peer** peer, weft_error** error);
-/// The same, and again whenever the peer is gone, until weft_engine_disconnect(). A peer that comes
+/// The same, and again whenever the peer is gone, until weft_peer_disconnect(). A peer that comes
 /// back is a new peer: weft_engine_peer() gives its handle.
 WEFT_API weft_code weft_engine_keep_connected(weft_engine* engine, const char* address,
                                               int64_t timeout_ns, weft_peer** peer,
@@ -409,8 +409,7 @@ WEFT_API int weft_engine_accept_fd(const weft_engine* engine);
 WEFT_API weft_code weft_engine_peers(const weft_engine* engine, weft_peer** peers, size_t capacity,
                                      size_t* count, weft_error** error);
 /// Says goodbye; transfers with the peer fail.
-WEFT_API weft_code weft_engine_disconnect(weft_engine* engine, const weft_peer* peer,
-                                          weft_error** error);
+WEFT_API weft_code weft_peer_disconnect(const weft_peer* peer, weft_error** error);
 /// Closes a rail (weft_info_rail) and opens it again. Afterwards nothing that either side posted
 /// over it before touches memory. For a NIC that neither completes nor fails its operations, or to
 /// fence off a peer that is gone. This engine's operations on the rail are carried out again; those
@@ -472,7 +471,7 @@ typedef struct weft_range {
 /// Rights of a peer to granted memory.
 enum { WEFT_RIGHT_READ = 1, WEFT_RIGHT_WRITE = 2, WEFT_RIGHT_READ_WRITE = 3 };
 
-/// Whether a grant shares its keys with others, as weft::Keys in weft/memory.hpp.
+/// Whether a grant shares its keys with others, as weft::Keys in weft/grant.hpp.
 enum { WEFT_KEYS_AUTOMATIC = 0, WEFT_KEYS_OWN = 1 };
 
 /// A segment with fresh zeroed pages of its own.
@@ -508,7 +507,8 @@ WEFT_API weft_code weft_engine_adopt_owned(weft_engine* engine, void* address, s
                                            void (*let_go)(void* context), void* context,
                                            weft_segment** segment, weft_error** error);
 
-/// How a file is used as memory, as weft::FileOptions in weft/memory.hpp. Zeros are the defaults.
+/// How a file is used as memory, as weft::FileOptions in weft/file_options.hpp.
+/// Zeros are the defaults.
 typedef struct weft_file_options {
   size_t size;
   bool buffered;             ///< Through the page cache, also where direct I/O is to be had.
@@ -591,8 +591,8 @@ WEFT_API weft_code weft_engine_import(weft_engine* engine, const void* blob, siz
 WEFT_API weft_code weft_engine_publish(weft_engine* engine, const char* name,
                                        const weft_grant* grant, weft_error** error);
 /// Asks a peer for a grant by name, and waits until it is published there.
-WEFT_API weft_code weft_engine_lookup(weft_engine* engine, const weft_peer* peer, const char* name,
-                                      int64_t timeout_ns, weft_remote** remote, weft_error** error);
+WEFT_API weft_code weft_peer_lookup(const weft_peer* peer, const char* name, int64_t timeout_ns,
+                                    weft_remote** remote, weft_error** error);
 
 WEFT_API void weft_remote_free(weft_remote* remote);
 /// Name of the engine that owns the memory.
@@ -938,14 +938,13 @@ typedef struct weft_notify_options {
 } weft_notify_options;
 
 /// Raises a signal at the peer without moving data. `data` may be NULL if `bytes` is 0.
-WEFT_API weft_code weft_engine_signal(weft_engine* engine, const weft_peer* peer, uint64_t id,
-                                      const void* data, size_t bytes, int64_t timeout_ns,
-                                      weft_error** error);
+WEFT_API weft_code weft_peer_signal(const weft_peer* peer, uint64_t id, const void* data,
+                                    size_t bytes, int64_t timeout_ns, weft_error** error);
 /// Waits for `count` (at least 1) signals `id` from `peer`. Signals that came before the call
 /// count. Each signal goes to one expectation, the oldest first. `options` may be NULL.
-WEFT_API weft_code weft_engine_expect(weft_engine* engine, const weft_peer* peer, uint64_t id,
-                                      uint64_t count, const weft_notify_options* options,
-                                      weft_expectation** expectation, weft_error** error);
+WEFT_API weft_code weft_peer_expect(const weft_peer* peer, uint64_t id, uint64_t count,
+                                    const weft_notify_options* options,
+                                    weft_expectation** expectation, weft_error** error);
 /// Gives up the expectation; the signals that it has collected are dropped.
 WEFT_API void weft_expectation_free(weft_expectation* expectation);
 WEFT_API bool weft_expectation_ready(const weft_expectation* expectation);
@@ -961,25 +960,23 @@ WEFT_API const void* weft_expectation_payload(const weft_expectation* expectatio
                                               size_t* bytes);
 
 /// Forgets the signal ids from `first` to `last`, both included: drops what has arrived of them,
-/// and what arrives until one is expected again (see weft::Engine::forget).
-WEFT_API weft_code weft_engine_forget(weft_engine* engine, const weft_peer* peer, uint64_t first,
-                                      uint64_t last, weft_error** error);
+/// and what arrives until one is expected again (see weft::Peer::forget).
+WEFT_API weft_code weft_peer_forget(const weft_peer* peer, uint64_t first, uint64_t last,
+                                    weft_error** error);
 
 /// Sends a tagged message. Returns when the bytes are copied into the send queue of the peer; waits
 /// while that is full, then fails with WEFT_QUEUE_FULL. Messages to one peer are matched in order.
-WEFT_API weft_code weft_engine_send(weft_engine* engine, const weft_peer* peer, uint64_t tag,
-                                    const void* data, size_t bytes, int64_t timeout_ns,
-                                    weft_error** error);
+WEFT_API weft_code weft_peer_send(const weft_peer* peer, uint64_t tag, const void* data,
+                                  size_t bytes, int64_t timeout_ns, weft_error** error);
 /// Asks for the next message whose tag equals `tag` in the bits set in `mask`, from `peer`.
 /// `options` may be NULL.
-WEFT_API weft_code weft_engine_receive(weft_engine* engine, const weft_peer* peer, uint64_t tag,
-                                       uint64_t mask, const weft_notify_options* options,
-                                       weft_receive** receive, weft_error** error);
-/// weft_engine_receive() and weft_receive_wait() in one: the message is in `receive`. On
+WEFT_API weft_code weft_peer_receive(const weft_peer* peer, uint64_t tag, uint64_t mask,
+                                     const weft_notify_options* options, weft_receive** receive,
+                                     weft_error** error);
+/// weft_peer_receive() and weft_receive_wait() in one: the message is in `receive`. On
 /// WEFT_TIMED_OUT the request is given up.
-WEFT_API weft_code weft_engine_recv(weft_engine* engine, const weft_peer* peer, uint64_t tag,
-                                    uint64_t mask, int64_t timeout_ns, weft_receive** receive,
-                                    weft_error** error);
+WEFT_API weft_code weft_peer_recv(const weft_peer* peer, uint64_t tag, uint64_t mask,
+                                  int64_t timeout_ns, weft_receive** receive, weft_error** error);
 /// Gives up the request, or the message that answered it.
 WEFT_API void weft_receive_free(weft_receive* receive);
 WEFT_API bool weft_receive_ready(const weft_receive* receive);

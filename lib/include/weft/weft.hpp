@@ -16,6 +16,8 @@
 #include <weft/deadline.hpp>
 #include <weft/engine.hpp>
 #include <weft/error.hpp>
+#include <weft/file_options.hpp>
+#include <weft/grant.hpp>
 #include <weft/health.hpp>
 #include <weft/kv.hpp>
 #include <weft/kv_models.hpp>
@@ -25,8 +27,11 @@
 #include <weft/metrics.hpp>
 #include <weft/nic_counters.hpp>
 #include <weft/path.hpp>
+#include <weft/place.hpp>
 #include <weft/policy.hpp>
 #include <weft/process.hpp>
+#include <weft/remote.hpp>
+#include <weft/segment.hpp>
 #include <weft/topology.hpp>
 #include <weft/transfer.hpp>
 #include <weft/version.hpp>

@@ -32,7 +32,7 @@
 #include <weft/engine.hpp>
 #include <weft/error.hpp>
 #include <weft/export.hpp>
-#include <weft/memory.hpp>
+#include <weft/segment.hpp>
 #include <weft/weights_plan.hpp>
 
 namespace weft::weights {

@@ -33,7 +33,7 @@ Result<void> drive(Engine& engine, const Transfer& transfer) {
                                       const std::string& name, Deadline deadline,
                                       std::vector<Remote>& into) {
   for (const Peer& peer : peers)
-    if (auto kept = keep(engine.lookup(peer, name, deadline), into); !kept) return kept;
+    if (auto kept = keep(peer.lookup(name, deadline), into); !kept) return kept;
   return {};
 }
 

@@ -123,7 +123,7 @@ Result<Initiator> Initiator::open(const EngineConfig& config, const std::string&
   auto segment = add_memory(*engine, config, config.initiator_memory);
   if (!segment) return fail(std::move(segment.error()));
   auto remote = engine->connect(address, deadline).and_then([&](const Peer& peer) {
-    return engine->lookup(peer, "target", deadline);
+    return peer.lookup("target", deadline);
   });
   if (!remote) return fail(std::move(remote.error()));
   auto parts = engine->prepare(*segment, *remote, config.read ? Direction::read : Direction::write,

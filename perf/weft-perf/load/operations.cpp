@@ -176,10 +176,10 @@ Result<void> Messages::begin(std::uint32_t operation, Ticket ticket) {
     const Ticket told = std::move(slots[operation].ticket);  // The slot may be used again at once.
     told.tell();
   };
-  auto answer = engine_.receive(peer_, answer_tag | operation, whole_tag, std::move(options));
+  auto answer = peer_.receive(answer_tag | operation, whole_tag, std::move(options));
   if (!answer) return fail(std::move(answer.error()));
   answers_[operation].emplace(std::move(*answer));
-  return engine_.send(peer_, operation, bytes_[operation], deadline);
+  return peer_.send(operation, bytes_[operation], deadline);
 }
 
 Result<void> Messages::outcome(std::uint32_t operation) {

@@ -160,11 +160,11 @@ Error Control::named(const Error& error) const {
 Result<Expectation> Control::watch(std::function<void()> ended) {
   NotifyOptions options;
   options.on_end = [ended = std::move(ended)](std::uint64_t, const Error*) { ended(); };
-  return engine_->expect(exchange_.peer(), no_signal, 1, std::move(options));
+  return exchange_.peer().expect(no_signal, 1, std::move(options));
 }
 
 void Control::interrupt() {
-  (void)engine_->disconnect(exchange_.peer());
+  (void)exchange_.peer().disconnect();
 }
 
 }  // namespace weft::perf

@@ -86,7 +86,7 @@ Result<std::unique_ptr<Operations>> LocalInitiator::transfers_to(const Peer& tar
   const auto stretches =
       task.verify ? before(work, layout, Side::initiator, task.seed) : std::vector<Stretch>();
   if (auto filled = region->fill(stretches, stop_); !filled) return fail(std::move(filled.error()));
-  auto remote = engine_.lookup(target, memory_name(task.number), deadline());
+  auto remote = target.lookup(memory_name(task.number), deadline());
   if (!remote) return fail(std::move(remote.error()));
   // Of several targets one may be slow.
   const bool in_order = targets_.size() == 1 && work.memory == tool::shared_memory &&
@@ -173,7 +173,7 @@ Result<Part> LocalInitiator::measure(Length length) {
     if (const std::uint64_t before = rails.at(name); bytes > before)
       part.rails[name] = bytes - before;
   for (std::size_t i = 0; messages && i < targets_.size(); ++i)
-    if (auto last = engine_.send(targets_[i], last_tag, {}, deadline()); !last)
+    if (auto last = targets_[i].send(last_tag, {}, deadline()); !last)
       return fail(std::move(last.error()));
   driver_ = Driver(engine_);
   return part;

@@ -31,11 +31,11 @@ class Watch {
  public:
   Watch(Engine& engine, const Peer& peer)
       : engine_(engine), peer_(peer), thread_([this] {
-          if (auto never = engine_.expect(peer_, no_signal, 1))
+          if (auto never = peer_.expect(no_signal, 1))
             (void)never->wait(Deadline::in(Deadline::furthest));
           end();
         }) {}
-  ~Watch() { (void)engine_.disconnect(peer_); }
+  ~Watch() { (void)peer_.disconnect(); }
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
@@ -56,7 +56,7 @@ Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& w
   Blob wanted(work.size);
   const auto patience = Deadline::furthest;  // The peer's death ends it earlier.
   for (;;) {
-    const auto message = engine.recv(peer, 0, 0, Deadline::in(patience));
+    const auto message = peer.recv(0, 0, Deadline::in(patience));
     if (!message) return fail(message.error());
     if (message->tag == last_tag) return findings;
     if (verify) {
@@ -67,7 +67,7 @@ Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& w
               : Findings{0, work.size, fmt::format("a message of {} bytes", message->bytes.size())};
       add(found, "", findings);
     }
-    if (auto sent = engine.send(peer, answer_tag | message->tag, {}, Deadline::in(patience)); !sent)
+    if (auto sent = peer.send(answer_tag | message->tag, {}, Deadline::in(patience)); !sent)
       return fail(sent.error());
   }
 }
@@ -289,10 +289,9 @@ Result<Findings> Service::look(Guest& guest, std::uint64_t transfers, Deadline u
     return guest.messages.get();
   }
   if (run_->work.operation == Operation::signal && transfers > 0) {
-    auto signals =
-        engine_->expect(guest.peer, guest.seed, transfers).and_then([&](Expectation all) {
-          return all.wait(until);
-        });
+    auto signals = guest.peer.expect(guest.seed, transfers).and_then([&](Expectation all) {
+      return all.wait(until);
+    });
     if (!signals) return fail(std::move(signals.error()));
   }
   if (!run_->verify) return Findings{};

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <utility>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 #include "interface/application.hpp"
 

@@ -84,7 +84,7 @@ TEST_P(EngineFaults, CompletionsThatAreLateAndOutOfOrder) {
   board.repaint();
   TransferOptions options;
   options.signal = Signal{7};
-  Expectation expectation = must(pair.b.expect(pair.to_a, 7, 1));
+  Expectation expectation = must(pair.to_a.expect(7, 1));
   Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
   ASSERT_TRUE(succeeds(expectation.wait(soon())));
   // Looked at as the target would, with nothing but the signal to tell it.
@@ -167,21 +167,20 @@ TEST_P(EngineFaults, SignalsAndMessagesGoOnWithoutTheNicThatCarriedThem) {
   Couple pair = couple(config());
   Board board(pair, size, size);
   constexpr std::uint64_t count = 200;
-  Expectation signals = must(pair.b.expect(pair.to_a, 7, count));
+  Expectation signals = must(pair.to_a.expect(7, count));
   std::uint64_t sent = 0;
   const auto send_until = [&](std::uint64_t end) {
     for (; sent < end; ++sent) {
-      must(pair.a.signal(pair.to_b, {7, pattern(50, sent)}, soon()));
-      must(pair.a.send(pair.to_b, sent, pattern(1000, sent), soon()));
-      must(pair.b.send(pair.to_a, sent, pattern(1000, sent), soon()));
+      must(pair.to_b.signal({7, pattern(50, sent)}, soon()));
+      must(pair.to_b.send(sent, pattern(1000, sent), soon()));
+      must(pair.to_a.send(sent, pattern(1000, sent), soon()));
     }
   };
   std::uint64_t received = 0;
   const auto receive_until = [&](std::uint64_t end) {
     for (; received < end; ++received)
       for (auto* engine : {&pair.a, &pair.b}) {
-        const Message got =
-            must(engine->recv(engine == &pair.a ? pair.to_b : pair.to_a, 0, 0, soon()));
+        const Message got = must((engine == &pair.a ? pair.to_b : pair.to_a).recv(0, 0, soon()));
         ASSERT_EQ(got.tag, received) << "out of order, or lost";
         ASSERT_TRUE(same_bytes(got.bytes, pattern(1000, received)));
       }
@@ -194,7 +193,7 @@ TEST_P(EngineFaults, SignalsAndMessagesGoOnWithoutTheNicThatCarriedThem) {
   TransferOptions options;
   options.deadline = Deadline::in(20s);
   options.signal = Signal{8};
-  Expectation moved = must(pair.b.expect(pair.to_a, 8, 1));
+  Expectation moved = must(pair.to_a.expect(8, 1));
   Transfer transfer = must(pair.a.write(board.local, board.there, all_, options));
   const auto ended = transfer.wait(soon());
   EXPECT_EQ(moved.wait(soon()).has_value(), ended.has_value());

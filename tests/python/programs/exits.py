@@ -52,7 +52,7 @@ def in_threads(count: int) -> None:
         while True:
             try:
                 if number % 3 == 0:
-                    a.expect(peer, number).wait(3600)
+                    peer.expect(number).wait(3600)
                 elif number % 3 == 1:
                     write().wait()
                 else:
@@ -71,7 +71,7 @@ async def pending() -> None:
     async def wait(thing) -> None:
         await thing
 
-    tasks = [asyncio.create_task(wait(write())), asyncio.create_task(wait(a.expect(peer, 1)))]
+    tasks = [asyncio.create_task(wait(write())), asyncio.create_task(wait(peer.expect(1)))]
     await asyncio.sleep(0)
     waiting.append(tasks)
 

@@ -20,7 +20,7 @@ if os.fork() == 0:
         lambda: a.write(mine, remote, [(0, 0, 100)]),
         lambda: a.connect(b.address),
         lambda: a.add(bytearray(10)),
-        lambda: a.expect(peer, 1),
+        lambda: peer.expect(1),
         lambda: segment.close(),
         lambda: grant.revoke(),
         lambda: b.close(),

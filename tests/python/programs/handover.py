@@ -13,14 +13,14 @@ from support import pattern  # noqa: E402
 provider, address, size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 with weft.Engine(providers=[provider], listen="") as engine:
     peer = engine.connect(address)
-    remote = engine.lookup(peer, "kv")
+    remote = peer.lookup("kv")
     source = engine.add(pattern(size, 1))
     target = numpy.zeros(size, numpy.uint8)
     back = engine.add(target)
     half = size // 2
     engine.write(source, remote, [(0, half, half), (half, 0, size - half)], signal=7).wait()
-    engine.recv(peer, 1)
+    peer.recv(1)
     engine.read(back, remote, [(0, 0, size)]).wait()
     assert numpy.array_equal(target, pattern(size, 2))
-    engine.send(peer, 2, b"read")
-    engine.recv(peer, 3)
+    peer.send(2, b"read")
+    peer.recv(3)

@@ -13,12 +13,12 @@ with weft.Engine(providers=["tcp"]) as b, weft.Engine(providers=["tcp"], listen=
     ways = {
         "publish": lambda: weft.weights.Publisher(b, alone, []).publish(1, timeout=60),
         "wait": lambda: weft.weights.Subscriber(a, elsewhere, [[]], leader=b.address).wait(1, 60),
-        "expect": lambda: a.expect(peer, 1).wait(60),
-        "receive": lambda: a.receive(peer, 1).wait(60),
-        "recv": lambda: a.recv(peer, 1, timeout=60),
+        "expect": lambda: peer.expect(1).wait(60),
+        "receive": lambda: peer.receive(1).wait(60),
+        "recv": lambda: peer.recv(1, timeout=60),
         "accept": lambda: a.accept(timeout=60),
         "peer": lambda: a.peer("nobody", timeout=60),
-        "lookup": lambda: a.lookup(peer, "nothing", timeout=60),
+        "lookup": lambda: peer.lookup("nothing", timeout=60),
         "poll": lambda: a.poll(timeout=60),
         "connect": lambda: a.connect("192.0.2.1:9", timeout=60),
     }

@@ -16,7 +16,7 @@ def work(address: str, blob: bytes, answers) -> None:
                 engine.write(mine, remote, [(0, 1, 1000)])
             except weft.Error as error:
                 answers.put((error, weft.State.done))
-        engine.recv(peer, 1)
+        peer.recv(1)
 
 
 if __name__ == "__main__":
@@ -29,11 +29,11 @@ if __name__ == "__main__":
             child = context.Process(target=work, args=(engine.address, blob, answers))
             child.start()
             peer = engine.accept(60)
-            engine.expect(peer, 1).wait(60)
+            peer.expect(1).wait(60)
             error, state = answers.get(timeout=60)
             assert isinstance(error, weft.InvalidArgument) and "1000" in str(error), error
             assert state is weft.State.done
-            engine.send(peer, 1, b"")
+            peer.send(1, b"")
             child.join(60)
             assert child.exitcode == 0
     assert numpy.array_equal(target, numpy.arange(1000, dtype=numpy.uint8))

@@ -39,7 +39,7 @@ static weft_code decode(const char* address, weft_error** error) {
         weft_segment_grant(cache, NULL, 0, WEFT_RIGHT_WRITE, 0, WEFT_KEYS_AUTOMATIC, &grant, error);
   if (!code) code = weft_engine_publish(engine, "kv", grant, error);
   if (!code) code = weft_engine_accept(engine, patience, &peer, error);
-  if (!code) code = weft_engine_expect(engine, peer, blocks_are_there, 1, NULL, &ready, error);
+  if (!code) code = weft_peer_expect(peer, blocks_are_there, 1, NULL, &ready, error);
   if (!code) code = weft_expectation_wait(ready, patience, error);
   if (!code) count_right_bytes(cache);
   if (!code) code = weft_segment_release(cache, patience, error); /* no peer can write any more */
@@ -66,7 +66,7 @@ static weft_code prefill(const char* address, weft_error** error) {
   if (!code) code = weft_engine_add_own(engine, cache_bytes, &cache, error);
   if (!code) memset(weft_segment_data(cache), 1, cache_bytes);
   if (!code) code = weft_engine_connect(engine, address, patience, &peer, error);
-  if (!code) code = weft_engine_lookup(engine, peer, "kv", patience, &remote, error);
+  if (!code) code = weft_peer_lookup(peer, "kv", patience, &remote, error);
   if (!code)
     code =
         weft_engine_write(engine, cache, remote, blocks, block_count, &options, &transfer, error);

@@ -19,15 +19,12 @@ constexpr Pair blocks[] = {{.local = 0, .remote = 4096, .length = 65536},
 Result<void> decode(const char* address) {
   auto engine = Engine::open({.listen = address});
   if (!engine) return fail(engine.error());
-  auto cache = engine->add(Memory::own(cache_bytes));
+  auto cache = engine->share(Memory::own(cache_bytes), "kv", Rights::write);
   if (!cache) return fail(cache.error());
-  auto grant = cache->grant({}, Rights::write);  // all of the segment
-  if (!grant) return fail(grant.error());
-  if (auto published = engine->publish("kv", *grant); !published) return published;
 
   auto peer = engine->accept(Deadline::in(patience));
   if (!peer) return fail(peer.error());
-  auto ready = engine->expect(*peer, blocks_are_there, /*count*/ 1);
+  auto ready = peer->expect(blocks_are_there, /*count*/ 1);
   if (!ready) return fail(ready.error());
   if (auto signals = ready->wait(Deadline::in(patience)); !signals) return fail(signals.error());
 
@@ -46,16 +43,13 @@ Result<void> prefill(const char* address) {
   if (!cache) return fail(cache.error());
   std::fill_n(cache->data(), cache->size(), std::byte{1});
 
-  auto peer = engine->connect(address, Deadline::in(patience));
-  if (!peer) return fail(peer.error());
-  auto remote = engine->lookup(*peer, "kv", Deadline::in(patience));
+  auto remote = engine->fetch(address, "kv", Deadline::in(patience));
   if (!remote) return fail(remote.error());
   auto transfer =
       engine->write(*cache, *remote, blocks, {.signal = Signal{.id = blocks_are_there}});
   if (!transfer) return fail(transfer.error());
   if (auto ended = transfer->wait(Deadline::in(patience)); !ended) return ended;
-  std::printf("%lu bytes written over %s\n",
-              static_cast<unsigned long>(transfer->report().bytes_done), peer->rails()[0].c_str());
+  std::printf("%lu bytes written\n", static_cast<unsigned long>(transfer->report().bytes_done));
   return {};
 }
 

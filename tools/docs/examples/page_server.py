@@ -83,12 +83,12 @@ def serve(parent: Connection, pages: int) -> None:
             for event in engine.poll(timeout=0.1):
                 if event.kind == weft.Event.Kind.peer_up and event.who is not None:
                     number = len(asked)
-                    asked[number] = event.who, engine.receive(event.who, ASK, cookie=number)
+                    asked[number] = event.who, event.who.receive(ASK, cookie=number)
                 elif event.kind == weft.Event.Kind.message_arrived and event.error is None:
                     peer, receive = asked[event.cookie]
                     verb, name = receive.wait(timeout=0).bytes.split()
-                    engine.send(peer, ANSWER, store.answer(verb, name))
-                    asked[event.cookie] = peer, engine.receive(peer, ASK, cookie=event.cookie)
+                    peer.send(ANSWER, store.answer(verb, name))
+                    asked[event.cookie] = peer, peer.receive(ASK, cookie=event.cookie)
 
 
 class Client:
@@ -101,8 +101,8 @@ class Client:
         self.segment = self.engine.add(self.buffer)
 
     def ask(self, verb: bytes, name: bytes) -> weft.Remote | None:
-        self.engine.send(self.peer, ASK, verb + b" " + name)
-        blob = self.engine.recv(self.peer, ANSWER, timeout=30).bytes
+        self.peer.send(ASK, verb + b" " + name)
+        blob = self.peer.recv(ANSWER, timeout=30).bytes
         return self.engine.import_grant(blob) if blob else None
 
     def put(self, data: bytes) -> bytes:

@@ -24,9 +24,9 @@ def prefill(address: str) -> None:
     model, cache = Transformer(), PagedCache(blocks=64)
     with weft.Engine(listen="") as engine, engine.add(cache.pages) as segment:
         decode = engine.connect(address, timeout=30)
-        there = engine.lookup(decode, "kv", timeout=30)
+        there = decode.lookup("kv", timeout=30)
         for number in range(len(PROMPTS)):
-            request = json.loads(engine.recv(decode, ASK, timeout=30).bytes)
+            request = json.loads(decode.recv(ASK, timeout=30).bytes)
             table = cache.allocate(len(request["prompt"]))
             first = model.prefill(cache, table, request["prompt"])
             blocks = weft.Paged(cache.block_bytes, np.array(table), np.array(request["blocks"]))
@@ -44,8 +44,8 @@ def decode(parent: Connection) -> None:
         for number, prompt in enumerate(PROMPTS):
             table = cache.allocate(len(prompt) + NEW_TOKENS)
             filled = table[: blocks_of(len(prompt))]
-            ready = engine.expect(peer, READY + number)
-            engine.send(peer, ASK, json.dumps({"prompt": prompt, "blocks": filled}).encode())
+            ready = peer.expect(READY + number)
+            peer.send(ASK, json.dumps({"prompt": prompt, "blocks": filled}).encode())
             first = json.loads(ready.wait(timeout=30).payloads[0])
             parent.send(model.decode(cache, table, len(prompt), first, NEW_TOKENS))
             cache.release(table)

@@ -37,10 +37,10 @@ async def prefill(address: str) -> None:
     cache = PagedCache(blocks=64)
     with weft.Engine(listen="") as engine, engine.add(cache.pages) as segment:
         peer = engine.connect(address, timeout=30)
-        there = engine.lookup(peer, "kv", timeout=30)
+        there = peer.lookup("kv", timeout=30)
         async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
             for _ in PROMPTS:
-                ask = await engine.receive(peer, ASK)
+                ask = await peer.receive(ASK)
                 tasks.create_task(hand_over(engine, segment, there, cache, ask.bytes))
 
 
@@ -49,9 +49,9 @@ async def answer(
 ) -> list[int]:
     table = cache.allocate(len(prompt) + NEW_TOKENS)
     filled = table[: blocks_of(len(prompt))]
-    ready = engine.expect(peer, READY + number)
+    ready = peer.expect(READY + number)
     ask = {"number": number, "prompt": prompt, "blocks": filled}
-    engine.send(peer, ASK, json.dumps(ask).encode())
+    peer.send(ASK, json.dumps(ask).encode())
     first = json.loads((await ready).payloads[0])
     tokens = await asyncio.to_thread(
         Transformer().decode, cache, table, len(prompt), first, NEW_TOKENS

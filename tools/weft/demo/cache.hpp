@@ -10,7 +10,7 @@
 #include <weft/engine.hpp>
 #include <weft/kv.hpp>
 #include <weft/kv_models.hpp>
-#include <weft/memory.hpp>
+#include <weft/segment.hpp>
 
 #include "common/pages.hpp"
 #include "common/placed_segment.hpp"

@@ -119,7 +119,7 @@ Result<Decode::Promise> Decode::promise(std::uint64_t number, const BlockTable& 
   promise.granted.blocks = blocks;
   for (std::size_t group = 0; group < layers_.size(); ++group) {
     const std::uint64_t id = layer_group_signal(number, group);
-    auto signal = exchange_.engine().expect(exchange_.peer(), id, 1);
+    auto signal = exchange_.peer().expect(id, 1);
     if (!signal) return fail(std::move(signal.error()));
     promise.signals.push_back(std::move(*signal));
     promise.granted.signals.push_back(id);
@@ -170,8 +170,7 @@ Result<void> Decode::acknowledge(std::uint64_t number, const BlockTable& blocks,
   std::uint64_t count = 0;
   for (const auto& group : blocks) count += group.size();
   const Blob bytes = to_bytes(to_json(Acknowledgement{number, count, findings.first}));
-  return exchange_.engine().signal(exchange_.peer(), {acknowledgement_signal(number), bytes},
-                                   exchange_.deadline());
+  return exchange_.peer().signal({acknowledgement_signal(number), bytes}, exchange_.deadline());
 }
 
 /// Why decode does not want to work with this prefill, or nothing.

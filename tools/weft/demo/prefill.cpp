@@ -69,8 +69,7 @@ Result<void> Prefill::hand_over(std::uint64_t number) {
   if (auto filled = own_.fill(*blocks, what, stop_); !filled) return filled;
   if (stop_.stop_requested()) return fail(Code::cancelled, "the run ends early");
 
-  auto acknowledged =
-      exchange_.engine().expect(exchange_.peer(), acknowledgement_signal(number), 1);
+  auto acknowledged = exchange_.peer().expect(acknowledgement_signal(number), 1);
   if (!acknowledged) return fail(std::move(acknowledged.error()));
   if (auto asked = exchange_.tell(tag_of(Topic::request), to_json(Request{number})); !asked)
     return asked;
@@ -98,8 +97,7 @@ Result<void> Prefill::check(const Granted& granted) const {
 
 Result<Prepared> Prefill::prepare(const BlockTable& blocks, const Granted& granted,
                                   std::size_t group) {
-  auto remote =
-      exchange_.engine().lookup(exchange_.peer(), granted.grants[group], exchange_.deadline());
+  auto remote = exchange_.peer().lookup(granted.grants[group], exchange_.deadline());
   if (!remote) return fail(std::move(remote.error()));
   if (options_.explain) std::call_once(explained_, [&] { explain(*remote); });
   auto plan = kv::plan(own_.cache(), blocks_of(blocks), theirs_, blocks_of(granted.blocks),

@@ -49,7 +49,7 @@ struct Listed {
 /// What the peer shares.
 Result<std::vector<Listed>> read_list(const FetchOptions& options, Engine& engine,
                                       const Peer& peer) {
-  const auto list = engine.lookup(peer, list_of_files, Deadline::in(options.timeout));
+  const auto list = peer.lookup(list_of_files, Deadline::in(options.timeout));
   if (!list) return fail(list.error());
   if (list->segment_size() > longest_list)
     return fail(Code::unsupported, "the peer's list of files is too long");
@@ -150,7 +150,7 @@ Result<void> fetch(const FetchOptions& options, Engine& engine) {
   if (listed == files->end())
     return fail(Code::not_found, fmt::format("the peer shares no file '{}'", options.name));
   if (listed->bytes == "0") return fetch_file(options, engine, nullptr);
-  auto remote = engine.lookup(*peer, options.name, Deadline::in(options.timeout));
+  auto remote = peer->lookup(options.name, Deadline::in(options.timeout));
   if (!remote) return fail(std::move(remote.error()));
   return fetch_file(options, engine, &*remote);
 }

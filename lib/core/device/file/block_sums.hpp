@@ -12,7 +12,8 @@
 #include <span>
 #include <string>
 #include <vector>
-#include <weft/memory.hpp>
+#include <weft/error.hpp>
+#include <weft/place.hpp>
 
 #include "base/descriptor.hpp"
 #include "base/sync.hpp"

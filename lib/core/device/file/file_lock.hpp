@@ -3,7 +3,7 @@
 
 #include <string>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

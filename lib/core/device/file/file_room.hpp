@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <weft/error.hpp>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::core {
 

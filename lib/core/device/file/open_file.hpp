@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <weft/error.hpp>
 #include <weft/memory.hpp>
 
 #include "base/descriptor.hpp"

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <weft/memory.hpp>
+#include <weft/place.hpp>
 
 namespace weft::python {
 

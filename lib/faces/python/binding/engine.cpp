@@ -54,10 +54,10 @@ Remote import_grant(PyEngine& self, nb::handle blob, Seconds timeout) {
                                     deadline] { return engine->import(copy, deadline); }));
 }
 
-Remote lookup(PyEngine& self, const Peer& peer, const std::string& name, Seconds timeout) {
+Remote fetch(PyEngine& self, const std::string& address, const std::string& name, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  return must(call_interruptibly(deadline, [engine = self.engine, peer, name, deadline] {
-    return engine->lookup(peer, name, deadline);
+  return must(call_interruptibly(deadline, [engine = self.engine, address, name, deadline] {
+    return engine->fetch(address, name, deadline);
   }));
 }
 
@@ -133,8 +133,12 @@ void bind_engine(nb::module_& module) {
           },
           "name"_a, "grant"_a,
           "Makes a grant known to every peer under a name of at most 255 bytes.")
-      .def("lookup", &lookup, "peer"_a, "name"_a, "timeout"_a = nb::none(),
-           "A peer's grant by its name, as soon as it is published there.\n\n"
+      .def("share", &share, "memory"_a, "name"_a, "rights"_a,
+           nb::sig("def share(self, memory: typing.Any, name: str, rights: Rights) -> Segment"),
+           "add(), Segment.grant() of all of it, and publish(): until the segment is released.")
+      .def("fetch", &fetch, "address"_a, "name"_a, "timeout"_a = nb::none(),
+           "connect() and Peer.lookup(): the grant that the engine at \"host:port\" has "
+           "published.\n\n"
            "timeout: seconds; None: default_timeout.")
       .def(
           "metrics_text", [](const PyEngine& self) { return must(self.engine->metrics_text()); },

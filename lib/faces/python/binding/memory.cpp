@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 #include <weft/memory.hpp>
+#include <weft/remote.hpp>
+#include <weft/segment.hpp>
 
 #include "base/descriptor.hpp"
 #include "python/binding/errors.hpp"
@@ -375,6 +377,12 @@ PySegment add(PyEngine& self, nb::handle object, bool read_only, const std::stri
   auto segment = std::make_shared<Segment>(must(std::move(added)));
   const bool read = source || core::is_open_for_reading_only(segment->fd());
   return {std::move(segment), nullptr, read, self.default_timeout, self.over, false, {}};
+}
+
+PySegment share(PyEngine& self, nb::handle object, const std::string& name, Rights rights) {
+  PySegment segment = add(self, object, false, "");
+  must(self.engine->publish(name, must(segment.segment->grant({}, rights))));
+  return segment;
 }
 
 void bind_memory(nb::module_& module) {

@@ -87,36 +87,34 @@ NotifyOptions notify_options(const std::shared_ptr<Completion>& completion,
   return options;
 }
 
-PyExpectation expect(PyEngine& self, const Peer& peer, std::uint64_t id, std::uint64_t count,
-                     Seconds timeout, std::optional<std::uint64_t> cookie, bool event, Late late,
+PyExpectation expect(const PyPeer& self, std::uint64_t id, std::uint64_t count, Seconds timeout,
+                     std::optional<std::uint64_t> cookie, bool event, Late late,
                      std::optional<std::uintptr_t> gpu_stream) {
   auto completion = std::make_shared<Completion>();
-  auto expected = self.engine->expect(
-      peer, id, count, notify_options(completion, cookie, event, timeout, gpu_stream, late));
+  auto expected = self.peer.expect(
+      id, count, notify_options(completion, cookie, event, timeout, gpu_stream, late));
   return {must(std::move(expected)), std::move(completion), self.default_timeout};
 }
 
-PyReceive receive(PyEngine& self, const Peer& peer, std::uint64_t tag, std::uint64_t mask,
-                  Seconds timeout, std::optional<std::uint64_t> cookie, bool event,
+PyReceive receive(const PyPeer& self, std::uint64_t tag, std::uint64_t mask, Seconds timeout,
+                  std::optional<std::uint64_t> cookie, bool event,
                   std::optional<std::uintptr_t> gpu_stream) {
   auto completion = std::make_shared<Completion>();
-  auto asked = self.engine->receive(peer, tag, mask,
-                                    notify_options(completion, cookie, event, timeout, gpu_stream));
+  auto asked =
+      self.peer.receive(tag, mask, notify_options(completion, cookie, event, timeout, gpu_stream));
   return {must(std::move(asked)), std::move(completion), self.default_timeout};
 }
 
-void send(PyEngine& self, const Peer& peer, std::uint64_t tag, nb::handle payload,
-          Seconds timeout) {
+void send(const PyPeer& self, std::uint64_t tag, nb::handle payload, Seconds timeout) {
   const BytesArgument bytes(payload);
-  must(wait_in_slices(deadline_of(timeout, self.default_timeout), [&](Deadline until) {
-    return self.engine->send(peer, tag, bytes.bytes(), until);
-  }));
+  must(wait_in_slices(deadline_of(timeout, self.default_timeout),
+                      [&](Deadline until) { return self.peer.send(tag, bytes.bytes(), until); }));
 }
 
-void raise_signal(PyEngine& self, const Peer& peer, const SignalArgument& signal, Seconds timeout) {
+void raise_signal(const PyPeer& self, const SignalArgument& signal, Seconds timeout) {
   const Signal raised = signal.get();
   must(wait_in_slices(deadline_of(timeout, self.default_timeout),
-                      [&](Deadline until) { return self.engine->signal(peer, raised, until); }));
+                      [&](Deadline until) { return self.peer.signal(raised, until); }));
 }
 
 template <typename Arrived>
@@ -221,48 +219,44 @@ void bind_messages(nb::module_& module) {
 
 void bind_messaging(nb::module_& module) {
   constexpr std::uint64_t whole = std::numeric_limits<std::uint64_t>::max();
-  auto engine = nb::borrow<nb::class_<PyEngine>>(module.attr("Engine"));
-  engine
-      .def("signal", &raise_signal, "peer"_a, "signal"_a, "timeout"_a = nb::none(),
-           "Raises a signal at the peer without moving data: a number, or a Signal.\n\n"
+  auto peer = nb::borrow<nb::class_<PyPeer>>(module.attr("Peer"));
+  peer.def("signal", &raise_signal, "signal"_a, "timeout"_a = nb::none(),
+           "Raises a signal there without moving data: a number, or a Signal.\n\n"
            "timeout: seconds to wait for room in the peer's queue; None: default_timeout.")
-      .def("expect", &expect, "peer"_a, "id"_a, "count"_a = 1, nb::kw_only(),
-           "timeout"_a = nb::none(), "cookie"_a = nb::none(), "event"_a = false,
-           "late"_a = Late::keep, "gpu_stream"_a = nb::none(),
-           "Waits for `count` signals `id` from `peer`: Expectation.wait(), or await.\n\n"
+      .def("expect", &expect, "id"_a, "count"_a = 1, nb::kw_only(), "timeout"_a = nb::none(),
+           "cookie"_a = nb::none(), "event"_a = false, "late"_a = Late::keep,
+           "gpu_stream"_a = nb::none(),
+           "Waits for `count` signals `id`: Expectation.wait(), or await.\n\n"
            "timeout: seconds after which it ends for good; None: it does not end by itself.\n"
            "cookie, event: puts an Event with that number into the engine's queue at the end.\n"
            "late: what becomes of signals that come too late.\n"
            "gpu_stream: address of a CUDA stream, whose later work begins when this has ended.")
       .def(
           "forget",
-          [](PyEngine& self, const Peer& peer, std::uint64_t first,
-             std::optional<std::uint64_t> last) {
-            must(self.engine->forget(peer, first, last.value_or(first)));
+          [](const PyPeer& self, std::uint64_t first, std::optional<std::uint64_t> last) {
+            must(self.peer.forget(first, last.value_or(first)));
           },
-          "peer"_a, "first"_a, "last"_a = nb::none(),
+          "first"_a, "last"_a = nb::none(),
           "Forgets the signal ids from `first` to `last`, both included: drops what has arrived of "
           "them, and what arrives until they are expected again.")
-      .def("send", &send, "peer"_a, "tag"_a, "message"_a, "timeout"_a = nb::none(),
-           nb::sig("def send(self, peer: Peer, tag: int, message: bytes | bytearray | memoryview, "
+      .def("send", &send, "tag"_a, "message"_a, "timeout"_a = nb::none(),
+           nb::sig("def send(self, tag: int, message: bytes | bytearray | memoryview, "
                    "timeout: float | None = None) -> None"),
            "Sends a tagged message of at most max_message bytes. Returns when the bytes are copied "
            "into the peer's send queue.\n\n"
            "timeout: seconds to wait while that is full; None: default_timeout.")
-      .def("receive", &receive, "peer"_a, "tag"_a, "mask"_a = whole, nb::kw_only(),
-           "timeout"_a = nb::none(), "cookie"_a = nb::none(), "event"_a = false,
-           "gpu_stream"_a = nb::none(),
-           "Asks for the next message from `peer` whose tag equals `tag` in the bits of `mask`: "
+      .def("receive", &receive, "tag"_a, "mask"_a = whole, nb::kw_only(), "timeout"_a = nb::none(),
+           "cookie"_a = nb::none(), "event"_a = false, "gpu_stream"_a = nb::none(),
+           "Asks for the next message whose tag equals `tag` in the bits of `mask`: "
            "Receive.wait(), or await. Options as for expect().")
       .def(
           "recv",
-          [](PyEngine& self, const Peer& peer, std::uint64_t tag, std::uint64_t mask,
-             Seconds timeout) {
-            return must(wait_in_slices(
-                deadline_of(timeout, self.default_timeout),
-                [&](Deadline until) { return self.engine->recv(peer, tag, mask, until); }));
+          [](const PyPeer& self, std::uint64_t tag, std::uint64_t mask, Seconds timeout) {
+            return must(
+                wait_in_slices(deadline_of(timeout, self.default_timeout),
+                               [&](Deadline until) { return self.peer.recv(tag, mask, until); }));
           },
-          "peer"_a, "tag"_a, "mask"_a = whole, "timeout"_a = nb::none(),
+          "tag"_a, "mask"_a = whole, "timeout"_a = nb::none(),
           "receive() and wait() in one. timeout: seconds; None: default_timeout.");
 }
 

@@ -28,7 +28,7 @@ class SignalArgument {
 
 /// The classes.
 void bind_messages(nanobind::module_& module);
-/// The methods of Engine: once weft.Engine is there.
+/// The methods of Peer: once weft.Peer is there.
 void bind_messaging(nanobind::module_& module);
 
 }  // namespace weft::python

@@ -31,6 +31,12 @@ struct PyEngine {
   ~PyEngine();
 };
 
+/// weft.Peer. It does not keep the engine.
+struct PyPeer {
+  Peer peer;
+  Nanoseconds default_timeout{};
+};
+
 /// Lets go of `handle`, which keeps a segment's memory. With the last handle that does, memory is
 /// unregistered and unmapped: that takes milliseconds, so other Python threads run meanwhile.
 /// `last`: it may be that one. Else Python's lock is kept, for it can take longer to get it again.

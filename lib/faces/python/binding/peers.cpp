@@ -24,30 +24,52 @@ bool equal(const Peer& one, const Peer& other) {
 }
 
 template <Result<Peer> (Engine::*meet)(std::string_view, Deadline)>
-Peer meet_at(PyEngine& self, const std::string& address, Seconds timeout) {
+PyPeer meet_at(PyEngine& self, const std::string& address, Seconds timeout) {
   const Deadline deadline = deadline_of(timeout, self.default_timeout);
-  return must(call_interruptibly(deadline, [engine = self.engine, address, deadline] {
-    return ((*engine).*meet)(address, deadline);
-  }));
+  return {must(call_interruptibly(deadline,
+                                  [engine = self.engine, address, deadline] {
+                                    return ((*engine).*meet)(address, deadline);
+                                  })),
+          self.default_timeout};
 }
 
-Peer accept(PyEngine& self, Seconds timeout) {
-  return must(wait_in_slices(deadline_of(timeout, self.default_timeout),
-                             [&](Deadline until) { return self.engine->accept(until); }));
+PyPeer accept(PyEngine& self, Seconds timeout) {
+  return {must(wait_in_slices(deadline_of(timeout, self.default_timeout),
+                              [&](Deadline until) { return self.engine->accept(until); })),
+          self.default_timeout};
 }
 
-Peer peer_of(PyEngine& self, const std::string& name, Seconds timeout) {
-  return must(wait_in_slices(deadline_of(timeout, self.default_timeout),
-                             [&](Deadline until) { return self.engine->peer(name, until); }));
+PyPeer peer_of(PyEngine& self, const std::string& name, Seconds timeout) {
+  return {must(wait_in_slices(deadline_of(timeout, self.default_timeout),
+                              [&](Deadline until) { return self.engine->peer(name, until); })),
+          self.default_timeout};
 }
 
-void disconnect(PyEngine& self, const Peer& peer) {
+std::vector<PyPeer> peers(const PyEngine& self) {
+  std::vector<PyPeer> all;
+  for (Peer& peer : self.engine->peers()) all.push_back({std::move(peer), self.default_timeout});
+  return all;
+}
+
+Remote lookup(const PyPeer& self, const std::string& name, Seconds timeout) {
+  const Deadline deadline = deadline_of(timeout, self.default_timeout);
+  return must(call_interruptibly(
+      deadline, [peer = self.peer, name, deadline] { return peer.lookup(name, deadline); }));
+}
+
+void disconnect(const PyPeer& self) {
   must(call_interruptibly(Deadline::in(Deadline::furthest),
-                          [engine = self.engine, peer] { return engine->disconnect(peer); }));
+                          [peer = self.peer] { return peer.disconnect(); }));
 }
+
+/// weft.Event.
+struct PyEvent {
+  Event event;
+  Nanoseconds default_timeout{};  // of the peer
+};
 
 /// Waits for the first: a queue has a descriptor.
-std::vector<Event> poll_events(PyEngine& self, std::size_t most, Seconds timeout) {
+std::vector<PyEvent> poll_events(PyEngine& self, std::size_t most, Seconds timeout) {
   std::vector<Event> events(most);
   const auto take = [&](Deadline until) -> Result<std::size_t> {
     if (const std::size_t count = self.engine->poll(events); count > 0) return count;
@@ -63,7 +85,9 @@ std::vector<Event> poll_events(PyEngine& self, std::size_t most, Seconds timeout
     if (const auto taken = wait_in_slices(deadline, take)) count = *taken;
   }
   events.resize(count);
-  return events;
+  std::vector<PyEvent> taken;
+  for (Event& event : events) taken.push_back({std::move(event), self.default_timeout});
+  return taken;
 }
 
 const char* name_of(Event::Kind kind) {
@@ -91,53 +115,79 @@ void bind_peers(nb::module_& module) {
       .value("slow", Health::slow, "Its machine is busy.")
       .value("silent", Health::silent, "Nothing was heard for Options.suspect_after.");
 
-  nb::class_<Peer>(module, "Peer",
-                   "Another engine, met over the control connection. A peer that comes back is a "
-                   "new Peer.")
-      .def_prop_ro("name", &Peer::name)
-      .def_prop_ro("incarnation", &Peer::incarnation,
-                   "Changes each time the engine of that name is opened.")
-      .def_prop_ro("up", &Peer::up)
-      .def_prop_ro("health", &Peer::health)
+  nb::class_<PyPeer>(module, "Peer",
+                     "Another engine, met over the control connection. A peer that comes back is a "
+                     "new Peer.")
+      .def_prop_ro("name", [](const PyPeer& self) { return self.peer.name(); })
       .def_prop_ro(
-          "why_down", [](const Peer& self) { return exception_of(self.why_down()); },
+          "incarnation", [](const PyPeer& self) { return self.peer.incarnation(); },
+          "Changes each time the engine of that name is opened.")
+      .def_prop_ro("up", [](const PyPeer& self) { return self.peer.up(); })
+      .def_prop_ro("health", [](const PyPeer& self) { return self.peer.health(); })
+      .def_prop_ro(
+          "why_down", [](const PyPeer& self) { return exception_of(self.peer.why_down()); },
           nb::sig("def why_down(self) -> Exception | None"),
           "The error, not raised; None while up.")
-      .def_prop_ro("same_host", &Peer::same_host, "Both engines are proven to be on one machine.")
-      .def_prop_ro("address", &Peer::address, "As advertised.")
-      .def_prop_ro("rails", &Peer::rails, "Local rails that transfers to it use: \"shm:0\".")
-      .def_prop_ro("route_reason", &Peer::route_reason, "Why these rails.")
-      .def_prop_ro("fallback", &Peer::fallback,
-                   "Why the rails are slower than they could be; empty if they are not.")
+      .def_prop_ro(
+          "same_host", [](const PyPeer& self) { return self.peer.same_host(); },
+          "Both engines are proven to be on one machine.")
+      .def_prop_ro(
+          "address", [](const PyPeer& self) { return self.peer.address(); }, "As advertised.")
+      .def_prop_ro(
+          "rails", [](const PyPeer& self) { return self.peer.rails(); },
+          "Local rails that transfers to it use: \"shm:0\".")
+      .def_prop_ro(
+          "route_reason", [](const PyPeer& self) { return self.peer.route_reason(); },
+          "Why these rails.")
+      .def_prop_ro(
+          "fallback", [](const PyPeer& self) { return self.peer.fallback(); },
+          "Why the rails are slower than they could be; empty if they are not.")
       .def(
           "__eq__",
-          [](const Peer& self, nb::handle other) {
-            return nb::isinstance<Peer>(other) && equal(self, nb::cast<const Peer&>(other));
+          [](const PyPeer& self, nb::handle other) {
+            return nb::isinstance<PyPeer>(other) &&
+                   equal(self.peer, nb::cast<const PyPeer&>(other).peer);
           },
           nb::sig("def __eq__(self, other: object, /) -> bool"))
-      .def("__hash__", [](const Peer& self) { return self.incarnation(); })
-      .def("__repr__", [](const Peer& self) {
-        return fmt::format("<weft.Peer: {}, {}>", self.name(), to_string(self.health()));
+      .def("__hash__", [](const PyPeer& self) { return self.peer.incarnation(); })
+      .def("lookup", &lookup, "name"_a, "timeout"_a = nb::none(),
+           "Its grant of that name, as soon as it is published there.\n\n"
+           "timeout: seconds; None: default_timeout.")
+      .def("disconnect", &disconnect,
+           "Says goodbye; transfers with it fail. May take 2 s for GPU memory that it uses.")
+      .def("__repr__", [](const PyPeer& self) {
+        return fmt::format("<weft.Peer: {}, {}>", self.peer.name(), to_string(self.peer.health()));
       });
 
-  nb::class_<Event> event(module, "Event", "Something that happened: Engine.poll(), events().");
+  nb::class_<PyEvent> event(module, "Event", "Something that happened: Engine.poll(), events().");
   nb::enum_<Event::Kind>(event, "Kind", "What happened.")
       .value("transfer_ended", Event::Kind::transfer_ended)
       .value("signals_arrived", Event::Kind::signals_arrived)
       .value("message_arrived", Event::Kind::message_arrived)
       .value("peer_up", Event::Kind::peer_up)
       .value("peer_down", Event::Kind::peer_down);
-  event.def_ro("kind", &Event::kind)
-      .def_ro("cookie", &Event::cookie, "As given to write(), expect() or receive().")
-      .def_ro("state", &Event::state, "Of a transfer.")
-      .def_ro("peer", &Event::peer, "Name of the peer concerned.")
+  event.def_prop_ro("kind", [](const PyEvent& self) { return self.event.kind; })
       .def_prop_ro(
-          "error", [](const Event& self) { return exception_of(self.error); },
+          "cookie", [](const PyEvent& self) { return self.event.cookie; },
+          "As given to write(), expect() or receive().")
+      .def_prop_ro(
+          "state", [](const PyEvent& self) { return self.event.state; }, "Of a transfer.")
+      .def_prop_ro(
+          "peer", [](const PyEvent& self) { return self.event.peer; },
+          "Name of the peer concerned.")
+      .def_prop_ro(
+          "error", [](const PyEvent& self) { return exception_of(self.event.error); },
           nb::sig("def error(self) -> Exception | None"), "Not raised.")
-      .def_ro("who", &Event::who, "Of peer_up: the peer itself.")
-      .def("__repr__", [](const Event& self) {
-        return fmt::format("<weft.Event: {}, peer {}, cookie {}>", name_of(self.kind), self.peer,
-                           self.cookie);
+      .def_prop_ro(
+          "who",
+          [](const PyEvent& self) -> std::optional<PyPeer> {
+            if (!self.event.who) return std::nullopt;
+            return PyPeer{*self.event.who, self.default_timeout};
+          },
+          "Of peer_up: the peer itself.")
+      .def("__repr__", [](const PyEvent& self) {
+        return fmt::format("<weft.Event: {}, peer {}, cookie {}>", name_of(self.event.kind),
+                           self.event.peer, self.event.cookie);
       });
 }
 
@@ -150,7 +200,7 @@ void bind_meeting(nb::module_& module) {
           "timeout: seconds; None: default_timeout.")
       .def("keep_connected", &meet_at<&Engine::keep_connected>, "address"_a,
            "timeout"_a = nb::none(),
-           "connect(), and again whenever the peer is gone, until disconnect().")
+           "connect(), and again whenever the peer is gone, until Peer.disconnect().")
       .def("peer", &peer_of, "name"_a, "timeout"_a = nb::none(),
            "The peer of that name, as soon as it is up. timeout: seconds; None: default_timeout.")
       .def("accept", &accept, "timeout"_a = nb::none(),
@@ -170,11 +220,7 @@ void bind_meeting(nb::module_& module) {
           "accept(), to be awaited in any asyncio loop. A task that is cancelled takes no peer.\n\n"
           "timeout: seconds; None: default_timeout.")
       .def("_accept_fileno", [](const PyEngine& self) { return self.engine->accept_fd(); })
-      .def(
-          "peers", [](const PyEngine& self) { return self.engine->peers(); },
-          "All peers that are up.")
-      .def("disconnect", &disconnect, "peer"_a,
-           "Says goodbye; transfers with the peer fail. May take 2 s for GPU memory that it uses.")
+      .def("peers", &peers, "All peers that are up.")
       .def("poll", &poll_events, "most"_a = 64, "timeout"_a = nb::none(),
            "Takes up to `most` events from the queue.\n\n"
            "timeout: seconds to wait for the first; None: does not wait.")

@@ -9,17 +9,17 @@ One process grants memory, another one writes into it and raises a signal:
         segment = engine.add(cache)
         engine.publish("kv", segment.grant(weft.Rights.write))
         peer = engine.accept(timeout=60)
-        engine.expect(peer, 7).wait(timeout=60)            # the bytes are here
+        peer.expect(7).wait(timeout=60)            # the bytes are here
         segment.close()                                    # no peer can write any more
-        engine.signal(peer, 8)
+        peer.signal(8)
 
     with weft.Engine(listen="") as engine:                 # prefill
         segment = engine.add(pages)
         peer = engine.connect("127.0.0.1:7000")
-        remote = engine.lookup(peer, "kv")
+        remote = peer.lookup("kv")
         transfer = engine.write(segment, remote, [(0, 4096, 65536)], signal=7)
         transfer.wait()                                    # or: await transfer
-        engine.expect(peer, 8).wait(timeout=60)            # decode has met us, and is done
+        peer.expect(8).wait(timeout=60)            # decode has met us, and is done
 
 The objects:
 

@@ -36,7 +36,7 @@ def prefill(address: str) -> None:
     with weft.Engine(listen="") as engine, engine.add(memory) as segment:
         memoryview(segment)[:] = contents()
         decode = engine.connect(address, timeout=60)
-        remote = engine.lookup(decode, "kv", timeout=60)
+        remote = decode.lookup("kv", timeout=60)
         ((_, _, pieces),) = PLAN.transfers()  # One segment on each side.
         start = time.perf_counter()
         transfer = engine.write(segment, remote, pieces, signal=READY, timeout=60)
@@ -59,7 +59,7 @@ def decode(parent: Connection) -> None:
         grant = segment.grant(weft.Rights.write)
         engine.publish("kv", grant)
         parent.send(engine.address)
-        engine.expect(engine.accept(timeout=60), READY).wait(timeout=30)
+        engine.accept(timeout=60).expect(READY).wait(timeout=30)
         grant.revoke()  # No byte can change any more.
         source = memoryview(contents())
         for _, _, pieces in PLAN.transfers():
