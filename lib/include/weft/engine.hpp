@@ -288,7 +288,7 @@ class WEFT_API Engine {
   /// signal or a message before it is handed on. `unavailable` without Config::metrics.
   /// @{
 
-  /// In Prometheus's text format, version 0.0.4. tools/docs/observability.md lists them.
+  /// In Prometheus's text format, version 0.0.4. lib/core/metrics/README.md lists them.
   Result<std::string> metrics_text() const;
   /// The same and the slowest transfers, as one JSON document.
   Result<std::string> snapshot() const;
