@@ -1,8 +1,8 @@
 #include "providers/shm/registrations.hpp"
 
 #include <fmt/format.h>
-#include <sched.h>
 
+#include <thread>
 #include <weft/deadline.hpp>
 
 #include "base/log.hpp"
@@ -14,6 +14,7 @@ namespace {
 
 // A copy takes well under a millisecond; a process that was stopped within one may take for ever.
 constexpr auto longest_copy = std::chrono::milliseconds(500);
+constexpr auto between_looks = std::chrono::microseconds(50);
 
 class ShmRegistration final : public Registration {
  public:
@@ -110,7 +111,7 @@ bool Registrations::wait_for_copies(std::uint64_t key) const {
     for (const Copying& copying : claim.copying)
       while (copying.key.load(std::memory_order_seq_cst) == key && !gone_(claim)) {
         if (deadline.passed()) return false;
-        sched_yield();
+        std::this_thread::sleep_for(between_looks);
       }
   }
   return true;

@@ -36,11 +36,9 @@ unsigned most_in_a_row(std::size_t slice) noexcept {
 constexpr std::size_t worth_waking = std::size_t{512} << 10;
 constexpr auto close_together = std::chrono::microseconds(50);
 constexpr auto between_wakings = std::chrono::milliseconds(1);
-// What is not there after so many looks (at 5 ns as long as a slice takes, at 50 a helper
-// has lost its core by then) is waited for by the clock;
+// After so many looks (at 5 ns as long as a slice takes, at 50 a helper has lost its core by then)
+// the waiting thread sleeps between them.
 constexpr int patience = 1000;
-// after so long without the core, for the thread that copies it may have a lower priority.
-constexpr auto long_wait = std::chrono::milliseconds(1);
 constexpr auto rest = std::chrono::microseconds(50);
 
 Clock::rep count(Clock::time_point when) noexcept {
@@ -118,15 +116,11 @@ void SharedCopy::await_helper() noexcept {
   }
 }
 
-/// As bounded as a copy is: a thread that has taken slices copies them before anything else.
+/// As bounded as a copy is: a thread that has taken slices copies them before anything else, and
+/// may need this core for it.
 void SharedCopy::await_late_helper(unsigned slices) noexcept {
-  const auto begin = Clock::now();
-  while (copied_from_back_.load(std::memory_order_acquire) != slices) {
-    if (Clock::now() - begin < long_wait)
-      sched_yield();
-    else
-      std::this_thread::sleep_for(rest);
-  }
+  while (copied_from_back_.load(std::memory_order_acquire) != slices)
+    std::this_thread::sleep_for(rest);
 }
 
 void SharedCopy::attend(bool attends) noexcept {

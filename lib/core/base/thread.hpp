@@ -2,10 +2,12 @@
 #pragma once
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -52,6 +54,27 @@ class SignalsBlocked {
 
  private:
   sigset_t before_;
+};
+
+/// Threads started in its scope may have all cores of the process's control group, whatever core
+/// the calling thread is bound to: servers bind theirs to one, on which others poll.
+class AllCores {
+ public:
+  AllCores() {
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof all);  // the kernel takes away what the group does not have
+    bound_ = pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) == 0 &&
+             pthread_setaffinity_np(pthread_self(), sizeof all, &all) == 0;
+  }
+  ~AllCores() {
+    if (bound_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);
+  }
+  AllCores(const AllCores&) = delete;
+  AllCores& operator=(const AllCores&) = delete;
+
+ private:
+  cpu_set_t before_;
+  bool bound_ = false;
 };
 
 /// From 0 on, in the order in which threads ask first.

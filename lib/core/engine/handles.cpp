@@ -3,7 +3,7 @@
 #include <utility>
 #include <weft/engine.hpp>
 
-#include "base/pace.hpp"
+#include "base/thread.hpp"
 #include "engine/engine_state.hpp"
 #include "services/file_copies.hpp"
 #include "services/outside_callbacks.hpp"
@@ -24,16 +24,8 @@ Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done
   if (engine->gate.forked()) return fail(core::forked_error());
   if (engine->config.progress == Progress::manual)
     return engine->workers.wait([&](Deadline until) { return done() && ended(until); }, deadline);
-  if (!done()) help();
-  // What is about to end is not worth two changes of threads.
-  core::spin(done, std::min(deadline.when(), Clock::now() + engine->config.spin));
+  if (!done()) help(*engine);
   return ended(deadline);
-}
-
-template <typename Done, typename Wait>
-Result<bool> wait_with(const std::weak_ptr<core::EngineState>* weak, Done&& done, Wait&& ended,
-                       Deadline deadline) {
-  return wait_with(weak, done, ended, deadline, [] {});
 }
 
 /// For the end of a transfer, or for more.
@@ -45,7 +37,23 @@ Result<bool> wait_for(core::Submitted* transfer, Wait&& ended, Deadline deadline
   }
   return wait_with(
       transfer != nullptr ? &transfer->prepared().engine : nullptr,
-      [&] { return transfer->ended(); }, ended, deadline, [&] { transfer->take_part(deadline); });
+      [&] { return transfer->ended(); }, ended, deadline,
+      [&](core::EngineState&) { transfer->take_part(deadline); });
+}
+
+/// For what a peer sends. What is about to come is not worth two changes of threads.
+template <typename Awaited>
+Result<bool> wait_for_arrival(const std::shared_ptr<Awaited>& awaited, Deadline deadline) {
+  return wait_with(
+      awaited ? &awaited->engine : nullptr, [&] { return awaited->done(); },
+      [&](Deadline until) { return awaited->wait(until); }, deadline,
+      [&](core::EngineState& engine) {
+        const core::CallGate::Call call(engine.gate);
+        if (call.refused() || core::InCallback::now()) return;
+        engine.workers.drive(
+            awaited->peer->message_rail().worker(), [&] { return awaited->done(); },
+            std::min(deadline.when(), Clock::now() + engine.config.spin));
+      });
 }
 
 /// Of an expectation or a receive, whose handle goes.
@@ -287,9 +295,7 @@ bool Expectation::ready() const noexcept {
   return state_->done();
 }
 Result<Signals> Expectation::wait(Deadline deadline) {
-  const auto waited = wait_with(
-      state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
-      [&](Deadline until) { return state_->wait(until); }, deadline);
+  const auto waited = wait_for_arrival(state_, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(state_->overdue());
   if (const auto& error = state_->error()) return fail(*error);
@@ -309,9 +315,7 @@ bool Receive::ready() const noexcept {
   return state_->done();
 }
 Result<Message> Receive::wait(Deadline deadline) {
-  const auto waited = wait_with(
-      state_ ? &state_->engine : nullptr, [&] { return state_->done(); },
-      [&](Deadline until) { return state_->wait(until); }, deadline);
+  const auto waited = wait_for_arrival(state_, deadline);
   if (!waited) return fail(waited.error());
   if (!*waited) return fail(state_->overdue());
   if (const auto& error = state_->error()) return fail(*error);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -66,6 +67,8 @@ Result<std::shared_ptr<EngineState>> EngineState::open(const Config& call,
   const std::shared_ptr<EngineState> engine(
       new EngineState(*checked, std::move(settings->list), hooks));
   engine->owner.handle = engine;
+  std::optional<AllCores> all_cores;
+  if (checked->place_threads) all_cores.emplace();
   if (auto started = caught([&] { return engine->start(); }); !started) {
     engine->control.reset();
     engine->telemetry.stop();

@@ -56,13 +56,17 @@ void Worker::own(Rail& rail) {
   rail.set_worker(*this);
 }
 
-Result<void> Worker::start(Place place) {
-  return start_thread([this, place] { loop(place); }).map([this](std::thread started) {
+Result<void> Worker::start(int numa_node) {
+  return start_thread([this, numa_node] { loop(numa_node); }).map([this](std::thread started) {
     thread_ = std::move(started);
   });
 }
 
 void Worker::stop() {
+  {
+    const Lock lock(driving_);
+    over_ = true;
+  }
   stopping_ = true;
   wake();
   if (thread_.joinable()) thread_.join();
@@ -79,8 +83,9 @@ void Worker::put(Put&& put) {
 }
 
 /// Pairs with sleep(): the thread says that it sleeps before it looks at the inbox a last time.
+/// While somebody looks closely it need not be woken.
 void Worker::wake() {
-  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  if (!asleep_.load(std::memory_order_seq_cst) || driven(Clock::now())) return;
   const std::uint64_t one = 1;
   // Fails only if the counter is full, and then the descriptor is readable already.
   [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
@@ -92,9 +97,40 @@ void Worker::offer(Rail& rail, std::shared_ptr<TransferState> transfer) {
 
 bool Worker::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
                    Clock::time_point now) {
-  if (inbox_filled_.load(std::memory_order_acquire)) return false;
+  if (inbox_filled_.load(std::memory_order_acquire) || !driving_.try_lock()) return false;
+  const Lock lock(driving_, std::adopt_lock);
+  if (over_) return false;
   rail.begin(transfer, now);
   return true;
+}
+
+std::size_t Worker::drive(Clock::time_point now) {
+  if (!driving_.try_lock()) return 0;
+  const Lock lock(driving_, std::adopt_lock);
+  if (over_) return 0;
+  const Clock::rep time = now.time_since_epoch().count();
+  const bool near = time - looked_at_.load(std::memory_order_relaxed) <= close.count();
+  looked_at_.store(time, std::memory_order_relaxed);
+  looks_in_a_row_.store(near ? looks_in_a_row_.load(std::memory_order_relaxed) + 1 : 0,
+                        std::memory_order_relaxed);
+  return step(now);
+}
+
+void Worker::hand_over() {
+  if (looks_in_a_row_.exchange(0, std::memory_order_relaxed) >= close_looks) wake();
+}
+
+bool Worker::run_here(const std::function<void()>& task) {
+  const Lock lock(driving_);
+  if (over_) return false;
+  empty_inbox();  // In order: a peer that is met again was forgotten before.
+  task();
+  return true;
+}
+
+void Worker::settle() {
+  const Lock lock(driving_);
+  empty_inbox();
 }
 
 void Worker::park(std::shared_ptr<TransferState> transfer) {
@@ -281,10 +317,8 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
-void Worker::loop(Place place) {
-  const topo::NearNode near(place.numa_node);
-  std::optional<topo::OneCore> core;
-  if (place.core) core.emplace(*place.core);
+void Worker::loop(int numa_node) {
+  const topo::NearNode near(numa_node);
   Clock::time_point idle_since;
   bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
@@ -292,15 +326,23 @@ void Worker::loop(Place place) {
   Backoff backoff;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
+    if (driven(now)) {
+      stand_by();
+      backoff.slept(Clock::now());
+      worked = true;
+      continue;
+    }
     if (worked) idle_since = now;
-    cold_ = std::exchange(cold, false);
-    worked = step(now) > 0;
-    cold_ = false;
-    // Where others compute, each core that it may have is one more that it may be given soon.
-    if (core) core->keep(!backoff.crowded(now));
+    bool in_flight = served;
+    {
+      const Lock lock(driving_);
+      cold_ = std::exchange(cold, false);
+      worked = step(now) > 0;
+      cold_ = false;
+      in_flight = in_flight || has_work();
+    }
     if (worked) continue;
     const auto idle = now - idle_since;
-    const bool in_flight = served || has_work();
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_) &&
         !backoff.crowded(now)) {
       backoff(now);
@@ -332,6 +374,11 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
 }
 
 bool Worker::may_sleep(std::vector<pollfd>& waited) {
+  const Lock lock(driving_);
+  return add_descriptors(waited);
+}
+
+bool Worker::add_descriptors(std::vector<pollfd>& waited) {
   for (Rail* rail : rails_) {
     providers::Endpoint& endpoint = rail->endpoint();
     if (endpoint.wait_fd() < 0 || rail->resting()) continue;
@@ -344,7 +391,8 @@ bool Worker::may_sleep(std::vector<pollfd>& waited) {
 /// For how long, and on what. False: it may not.
 bool Worker::prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited,
                            Nanoseconds& time) {
-  if (!may_sleep(waited)) return false;
+  const Lock lock(driving_);
+  if (!add_descriptors(waited)) return false;
   time = longest_sleep(idle_since);
   return true;
 }
@@ -354,6 +402,19 @@ bool Worker::sleep(Clock::time_point idle_since) {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
   Nanoseconds time{};
   if (!prepare_sleep(idle_since, waited, time)) return true;
+  sleep_on(waited, time);
+  return std::any_of(waited.begin() + 1, waited.end(),
+                     [](const pollfd& each) { return each.revents != 0; });
+}
+
+/// Somebody else makes the steps. What is offered meanwhile he sees, or this thread after its
+/// sleep.
+void Worker::stand_by() {
+  std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
+  sleep_on(waited, takeover);
+}
+
+void Worker::sleep_on(std::vector<pollfd>& waited, Nanoseconds time) {
   asleep_.store(true, std::memory_order_seq_cst);
   if (!inbox_filled_.load(std::memory_order_seq_cst) && !stopping_.load()) {
     const auto seconds = duration_cast<std::chrono::seconds>(time);
@@ -363,8 +424,6 @@ bool Worker::sleep(Clock::time_point idle_since) {
   asleep_.store(false, std::memory_order_relaxed);
   std::uint64_t wakes = 0;
   [[maybe_unused]] const ssize_t drained = read(wake_fd_, &wakes, sizeof wakes);
-  return std::any_of(waited.begin() + 1, waited.end(),
-                     [](const pollfd& each) { return each.revents != 0; });
 }
 
 }  // namespace weft::core

@@ -1,4 +1,6 @@
 // A progress thread, or its stand-in under manual progress: owns rails, and watches deadlines.
+// Threads that look for an end make its steps too, one at a time. While somebody looks closely, the
+// progress thread stands by.
 #pragma once
 
 #include <poll.h>
@@ -29,23 +31,17 @@ class Worker {
   /// Before start().
   void own(Rail& rail);
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
-  /// Where its thread is best.
-  struct Place {
-    int numa_node = -1;  // on cores near it; -1: anywhere
-    // And there on this one, counted on beyond the last, unless others compute on it. Where both
-    // ends of a stream take turns on one core, the bytes under way stay in that core's cache.
-    std::optional<unsigned> core;
-  };
-  /// Starts the thread. Without it a caller makes the steps.
-  Result<void> start(Place place);
-  /// Ends the thread after its current step.
+  /// Starts the thread, on the cores near a NUMA node (-1: on any). Without it callers make the
+  /// steps.
+  Result<void> start(int numa_node);
+  /// Ends the thread after its current step. Nobody makes another one.
   void stop();
 
   // From any thread.
   /// Offers a transfer to a rail of this worker's.
   void offer(Rail& rail, std::shared_ptr<TransferState> transfer);
-  /// As offer(), by the thread that may call step(): what there is room for goes out at once.
-  /// False: something waits for the next step, and goes before it.
+  /// As offer(), but what there is room for goes out at once. False: another thread makes a step,
+  /// or something waits for the next one and goes before it.
   bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
   /// Keeps a transfer until the event that it waits for has happened, then begins it.
   void park(std::shared_ptr<TransferState> transfer);
@@ -64,6 +60,18 @@ class Worker {
   /// Something was put into the peer's outbox, or its mailbox has room again. Called from within a
   /// step, the same step or the next one sees to it, without the inbox.
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);
+  /// One round of everything, unless another thread makes one. Returns how much happened.
+  std::size_t drive(Clock::time_point now);
+  /// Whether somebody looks closely: calls drive() every few microseconds.
+  bool driven(Clock::time_point now) const noexcept {
+    return looks_in_a_row_.load(std::memory_order_relaxed) >= close_looks &&
+           now.time_since_epoch().count() - looked_at_.load(std::memory_order_relaxed) <
+               Nanoseconds(takeover).count();
+  }
+  /// Nobody looks any more: the thread goes on at once.
+  void hand_over();
+  /// Runs `task` between two steps, on the calling thread. False: there are none any more.
+  bool run_here(const std::function<void()>& task);
   /// Runs `task` between two steps.
   void post(std::function<void()> task);
   /// As post(), and waits for it. False if it was not run by the deadline; then it never is.
@@ -73,17 +81,13 @@ class Worker {
   /// Counts the steps; a worker that sleeps wakes for post().
   std::uint64_t ticks() const noexcept { return ticks_.load(std::memory_order_relaxed); }
 
-  /// One round of everything: for the thread, and for manual progress by one caller at a time.
-  std::size_t step(Clock::time_point now);
-  /// Whether something is under way or waits to be. With step().
-  bool has_work() const noexcept;
-  /// Adds what tells of its rails' work, where they have descriptors. False: some may have come
-  /// already. With step(), by the thread that sleeps next.
+  /// Adds what tells of its rails' work, where they have descriptors, for a thread that sleeps
+  /// next. False: some may have come already.
   bool may_sleep(std::vector<pollfd>& waited);
   /// Tells the rails of a peer that went down. On the owning thread.
   void peer_died(const std::shared_ptr<PeerState>& peer);
-  /// Does what was posted but not done. After stop(), by the thread that stopped it.
-  std::size_t empty_inbox();
+  /// Does what was posted but not done. After stop().
+  void settle();
 
  private:
   struct Inbox {
@@ -99,6 +103,12 @@ class Worker {
 
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
+  // So many looks, so close together, are somebody who does nothing else.
+  static constexpr unsigned close_looks = 8;
+  static constexpr Nanoseconds close = std::chrono::microseconds(50);
+  // How long peers and other transfers wait at most once he has gone without a word.
+  static constexpr Nanoseconds takeover = std::chrono::milliseconds(1);
+
   /// Whether the calling thread is within step().
   bool steps_here() const noexcept {
     return stepping_.load(std::memory_order_relaxed) == std::this_thread::get_id();
@@ -106,16 +116,22 @@ class Worker {
   template <typename Put>
   void put(Put&& put);
   void wake();
-  void loop(Place place);
-  std::size_t progress(Rail& rail, Clock::time_point now);
-  std::size_t look_at_parked();
+  void loop(int numa_node);
+  std::size_t step(Clock::time_point now) WEFT_REQUIRES(driving_);
+  std::size_t empty_inbox() WEFT_REQUIRES(driving_);
+  bool has_work() const noexcept WEFT_REQUIRES(driving_);
+  std::size_t progress(Rail& rail, Clock::time_point now) WEFT_REQUIRES(driving_);
+  std::size_t look_at_parked() WEFT_REQUIRES(driving_);
+  bool add_descriptors(std::vector<pollfd>& waited) WEFT_REQUIRES(driving_);
   void watch(const std::shared_ptr<TransferState>& transfer, Clock::time_point due);
   std::vector<std::shared_ptr<TransferState>> watched() const;
   void sweep();
   std::shared_ptr<TransferState> take_overdue(Clock::rep now);
   bool sleep(Clock::time_point idle_since);
   bool prepare_sleep(Clock::time_point idle_since, std::vector<pollfd>& waited, Nanoseconds& time);
-  Nanoseconds longest_sleep(Clock::time_point idle_since) const;
+  Nanoseconds longest_sleep(Clock::time_point idle_since) const WEFT_REQUIRES(driving_);
+  void sleep_on(std::vector<pollfd>& waited, Nanoseconds time);
+  void stand_by();
 
   void note_next_deadline() WEFT_REQUIRES(watched_mutex_);
 
@@ -143,14 +159,18 @@ class Worker {
   std::vector<Watched> watched_ WEFT_GUARDED_BY(watched_mutex_);
   std::size_t sweep_at_ WEFT_GUARDED_BY(watched_mutex_) = 64;
 
-  // Of the thread that makes a step.
-  alignas(cache_line) std::atomic<std::uint64_t> ticks_{0};  // read by others seldom
+  // Held by the thread that makes a step.
+  alignas(cache_line) Mutex driving_;
+  bool over_ WEFT_GUARDED_BY(driving_) = false;  // nobody makes steps any more
+  std::atomic<Clock::rep> looked_at_{0};         // drive(): written with driving_
+  std::atomic<unsigned> looks_in_a_row_{0};
+  std::atomic<std::uint64_t> ticks_{0};                      // read by others seldom
   std::atomic<std::thread::id> stepping_{};                  // no thread's between two steps
-  std::size_t attended_here_ = 0;                            // within this step
-  bool cold_ = false;                                        // it has just slept
-  Inbox taken_;
-  std::vector<std::shared_ptr<TransferState>> parked_;
-  Clock::time_point look_again_at_{};
+  std::size_t attended_here_ WEFT_GUARDED_BY(driving_) = 0;  // within this step
+  bool cold_ WEFT_GUARDED_BY(driving_) = false;              // the thread has just slept
+  Inbox taken_ WEFT_GUARDED_BY(driving_);
+  std::vector<std::shared_ptr<TransferState>> parked_ WEFT_GUARDED_BY(driving_);
+  Clock::time_point look_again_at_ WEFT_GUARDED_BY(driving_){};
 };
 
 }  // namespace weft::core

@@ -53,39 +53,27 @@ Result<void> Workers::start(const Rails& rails) {
   last_ticks_.resize(threads);
   if (config_.progress == Progress::manual) return {};
   for (std::size_t i = 0; i < threads; ++i)
-    if (auto started = workers_[i]->start(place_of(*workers_[i], i, rails)); !started)
-      return started;
+    if (auto started = workers_[i]->start(node_of(*workers_[i], rails)); !started) return started;
   return {};
 }
 
-/// At the NICs of its rails, if those that have a place are in one node. Engines that have as many
-/// threads take cores for them alike, so that both ends of what two rails send each other meet.
-Worker::Place Workers::place_of(const Worker& worker, std::size_t index, const Rails& rails) const {
-  Worker::Place place;
-  if (!config_.place_threads) return place;
+/// That of the NICs of its rails, if those that have a place are in one; else -1.
+int Workers::node_of(const Worker& worker, const Rails& rails) const {
+  if (!config_.place_threads) return -1;
   std::set<int> nodes;
-  bool one_core = false;
-  for (const Rail* rail : worker.rails()) {
+  for (const Rail* rail : worker.rails())
     nodes.insert(rails.locality().numa_node_of(rail->index()));
-    one_core = one_core || rail->plan().one_core;
-  }
   nodes.erase(-1);
-  if (nodes.size() == 1) place.numa_node = *nodes.begin();
-  if (one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
-  return place;
+  return nodes.size() == 1 ? *nodes.begin() : -1;
 }
 
 void Workers::stop() {
-  {
-    const Lock lock(driving_);
-    stopped_ = true;
-  }
   for (const auto& worker : workers_) worker->stop();
 }
 
 void Workers::finish(const Error& error) {
   for (const auto& worker : workers_) {
-    worker->empty_inbox();
+    worker->settle();
     worker->end_all(error);
   }
 }
@@ -110,11 +98,9 @@ bool Workers::all_ticked() {
 }
 
 std::size_t Workers::progress(Clock::time_point now) {
-  if (config_.progress == Progress::threads || !driving_.try_lock()) return 0;
-  const Lock lock(driving_, std::adopt_lock);
-  if (stopped_) return 0;
+  if (config_.progress == Progress::threads) return 0;
   std::size_t done = 0;
-  for (const auto& worker : workers_) done += worker->step(now);
+  for (const auto& worker : workers_) done += worker->drive(now);
   return done;
 }
 
@@ -125,32 +111,14 @@ void Workers::rest() {
   // looked for after this.
   constexpr timespec longest{0, 50'000};
   std::vector<pollfd> waited;
-  const bool drives = driving_.try_lock();
-  if (!drives) {
-    ppoll(nullptr, 0, &longest, nullptr);
-    return;
-  }
-  const Lock lock(driving_, std::adopt_lock);
-  if (!stopped_)
-    for (const auto& worker : workers_)
-      if (!worker->may_sleep(waited)) return;
+  for (const auto& worker : workers_)
+    if (!worker->may_sleep(waited)) return;
   ppoll(waited.data(), waited.size(), &longest, nullptr);
-}
-
-bool Workers::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
-                    Clock::time_point now) {
-  if (!driving_.try_lock()) return false;
-  const Lock lock(driving_, std::adopt_lock);
-  return !stopped_ && rail.worker().begin(rail, transfer, now);
 }
 
 bool Workers::run_on(Worker& worker, const std::function<void()>& task, Deadline deadline) {
   if (config_.progress == Progress::threads) return worker.run(task, deadline);
-  const Lock lock(driving_);
-  if (stopped_) return false;
-  worker.empty_inbox();  // In order: a peer that is met again was forgotten before.
-  task();
-  return true;
+  return worker.run_here(task);
 }
 
 void Workers::hand_to(Worker& worker, const std::function<void()>& task) {

@@ -2,8 +2,6 @@
 // calls drive. And how calls wait meanwhile.
 #pragma once
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -43,9 +41,11 @@ class Workers {
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
 
-  /// Manual progress: begins a transfer inside the call that submits it. False: it is to be
-  /// offered.
-  bool begin(Rail& rail, const std::shared_ptr<TransferState>& transfer, Clock::time_point now);
+  /// By a thread that looks for an end at a rail: makes its worker's steps until `done`, or until
+  /// then; one at least.
+  template <typename Done>
+  void drive(Worker& worker, Done&& done, Clock::time_point until);
+
   /// Runs a task between two steps of the worker, and waits for it. False if it was not run by the
   /// deadline; then it never is.
   bool run_on(Worker& worker, const std::function<void()>& task, Deadline deadline);
@@ -64,15 +64,12 @@ class Workers {
   void end_all(const Error& error);
 
  private:
-  Worker::Place place_of(const Worker& worker, std::size_t index, const Rails& rails) const;
+  int node_of(const Worker& worker, const Rails& rails) const;
   void rest();
 
   const Config& config_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> last_ticks_;  // the control thread's
-  // Manual progress: held by the caller that drives the rails.
-  Mutex driving_;
-  bool stopped_ WEFT_GUARDED_BY(driving_) = false;
 };
 
 template <typename Wait>
@@ -93,6 +90,18 @@ bool Workers::wait(Wait&& ended, Deadline deadline) {
     }
   }
   return true;
+}
+
+template <typename Done>
+void Workers::drive(Worker& worker, Done&& done, Clock::time_point until) {
+  worker.drive(Clock::now());
+  if (Clock::now() >= until) return;
+  const auto look = [&] {
+    worker.drive(Clock::now());
+    return done();
+  };
+  spin(look, until);
+  if (!done()) worker.hand_over();
 }
 
 }  // namespace weft::core

@@ -283,9 +283,10 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
 
   // By the caller itself, or over which rails: see placement.hpp.
   shape->in_time = begun < std::min(deadline, lease_end);
-  const RailPlan& rail = around_.rails[prepared->path->rails().front()]->plan();
-  const Caller caller = inline_copy_.caller(*shape, admission_);
-  const auto copied = inline_copy_.submit(*shape, rail, caller,
+  Caller caller = inline_copy_.caller(*shape, admission_);
+  const Rail& first = *around_.rails[prepared->path->rails().front()];
+  caller.drives_rail = caller.drives || first.worker().driven(now);
+  const auto copied = inline_copy_.submit(*shape, first.plan(), caller,
                                           {*prepared, picks, now, std::min(deadline, lease_end)});
   if (copied && is_over(*prepared, *shape, *copied)) {
     inline_copy_.ended_unseen(*shape, now);
@@ -294,7 +295,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
         slot);
   }
   Loads loads = loads_of(*prepared->path, shape->priority, now);
-  const Placement placement = place(*shape, rail, caller, loads);
+  const Placement placement = place(*shape, first.plan(), caller, loads);
 
   Submission submission(now);
   submission.prepared = prepared;
@@ -333,7 +334,7 @@ void Transfers::start(TransferState& transfer, const Placement& placement,
 /// The calling thread posts it, and watches it while it is on its way. False: it is to be offered.
 bool Transfers::post_inline(const std::shared_ptr<TransferState>& transfer, Clock::time_point now) {
   Rail& rail = *around_.rails[transfer->rails().front()];
-  if (!around_.workers.begin(rail, transfer, now)) return false;
+  if (!rail.worker().begin(rail, transfer, now)) return false;
   if (!transfer->ended()) rail.worker().watch(transfer);
   return true;
 }
@@ -381,9 +382,13 @@ std::shared_ptr<Submitted> Transfers::ended_inline(CopiedTransfer::Facts facts,
 
 /// A call of the application's, for which closing waits.
 void Transfers::take_part(TransferState& transfer, Deadline deadline) {
-  if (!transfer.submission().waiter_takes_part || InCallback::now()) return;
+  if (InCallback::now()) return;
   const CallGate::Call call(around_.gate);
-  if (!call.refused()) inline_copy_.help(transfer, deadline);
+  if (call.refused()) return;
+  if (transfer.submission().waiter_takes_part) inline_copy_.help(transfer, deadline);
+  around_.workers.drive(
+      around_.rails[transfer.rails().front()]->worker(), [&] { return transfer.ended(); },
+      std::min(deadline.when(), Clock::now() + around_.config.spin));
 }
 
 void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {

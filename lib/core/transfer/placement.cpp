@@ -65,7 +65,6 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
   RailPlan plan;
   plan.rails = rails_of(record, options);
   plan.one_for_mapped = few.one_for_mapped && options.rails == 0;
-  plan.one_core = few.one_core;
   plan.maps_memory = record.maps_memory;
   plan.chunk = chunk_of(record, options);
   plan.share = std::max<std::uint64_t>(1, record.tuning.share);
@@ -162,10 +161,11 @@ std::size_t choose_rails(const TransferShape& shape, const RailPlan& rail,
   return std::min<std::size_t>(wanted, usable);
 }
 
-/// Under manual progress what is small goes out before submit() returns: no NIC's provider blocks.
+/// What is small goes out before submit() returns, if its caller makes the rail's steps: no NIC's
+/// provider blocks.
 bool posts_inline(const TransferShape& shape, const Caller& caller, std::size_t rails) {
   const bool by_device = shape.staged || shape.transport == TransportKind::device_copy;
-  return caller.drives && rails == 1 && !shape.contact && !by_device && !shape.waits &&
+  return caller.drives_rail && rails == 1 && !shape.contact && !by_device && !shape.waits &&
          !caller.in_callback && shape.bytes <= always_inline(shape.priority, caller.inline_bytes);
 }
 

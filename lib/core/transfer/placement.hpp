@@ -44,7 +44,6 @@ struct Window {
 struct RailPlan {
   unsigned rails = 1;           // over the NIC
   bool one_for_mapped = false;  // mapped memory keeps to the first rail
-  bool one_core = false;        // the rail's thread keeps to one core
   bool maps_memory = false;     // as Capability
   std::uint64_t chunk = 0;      // most bytes of an operation
   std::uint64_t share = 1;      // bytes queued on one rail from which another one helps
@@ -76,6 +75,7 @@ struct TransferShape {
 struct Caller {
   std::uint64_t inline_bytes = 0;  // Config::inline_copy_bytes
   bool drives = false;             // Progress::manual
+  bool drives_rail = false;        // or makes the steps of the path's first rail at present
   bool in_callback = false;        // must not wait, and may be called by such a transfer itself
   bool idle = false;    // has nothing else under way, and has looked at each end, or let go of it
   bool prompt = false;  // waits for large transfers as soon as it has submitted them

@@ -96,6 +96,7 @@ Result<void> Link::later(Task task) {
 
 Result<void> Link::start() {
   if (!side_.threads->enter()) return fail(Code::closed, "the backend is closed");
+  const core::AllCores all_cores;
   auto started = core::start_detached([self = shared_from_this()]() mutable {
     const auto threads = self->side_.threads;
     self->work();

@@ -119,9 +119,9 @@ Result<bool> TransferRequest::advance() {
   if (waits_)
     return fail(Code::timed_out,
                 fmt::format("agent '{}' has not answered in time", link_->agent()));
-  // A wait makes progress, or gives its core to the threads that do.
-  if (done_ < transfers_.size() && transfers_[done_].state() == State::active && polls_closely())
-    std::ignore = transfers_[done_].wait(Deadline::in(longest_look));
+  // A wait that is over at once makes progress.
+  if (done_ < transfers_.size() && transfers_[done_].state() == State::active)
+    std::ignore = transfers_[done_].wait(Deadline::now());
   for (; done_ < transfers_.size(); ++done_) {
     Transfer& transfer = transfers_[done_];
     const State state = transfer.state();

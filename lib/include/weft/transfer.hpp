@@ -207,9 +207,10 @@ class WEFT_API Transfer {
   /// ended may still not be quiescent, for example after its deadline.
   bool quiescent() const noexcept;
   /// Waits for the end. Succeeds if the transfer is done; otherwise returns the error that ended
-  /// it. Returns `timed_out` if `deadline` passes first; then the transfer goes on. The caller may
-  /// carry bytes of this and other transfers meanwhile (Config::inline_copy_bytes), and so call
-  /// on_end of any.
+  /// it. Returns `timed_out` if `deadline` passes first; then the transfer goes on. The caller
+  /// makes progress meanwhile, with this and other transfers, and so may call on_end of any: it
+  /// polls if it waits again and again with a deadline that has passed. Progress threads leave the
+  /// work to it then, and go on a millisecond after it last did.
   Result<void> wait(Deadline deadline);
   /// As wait(), then until quiescent().
   Result<void> wait_quiescent(Deadline deadline);
