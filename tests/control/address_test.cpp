@@ -64,7 +64,7 @@ TEST(Listen, Advertise) {
   config.advertise = "::1";
   expect_no_start(config, Code::invalid_argument, "brackets");
   config.listen = "";
-  expect_no_start(config, Code::invalid_argument, "of no use without `listen`");
+  expect_no_start(config, Code::invalid_argument, "requires `listen`");
 }
 
 TEST(Listen, Failures) {

@@ -127,7 +127,7 @@ TEST_F(Files, AKeyBehindAPassphraseIsRefusedAndNobodyIsAsked) {
 TEST_F(Files, HostsAreCheckedByCertificatesAlone) {
   CredentialFiles files = secret;
   files.tls_check_host = true;
-  EXPECT_THAT(refusal(files), HasSubstr("of no use without"));
+  EXPECT_THAT(refusal(files), HasSubstr("requires tls_certificate"));
 }
 
 // Meeting.

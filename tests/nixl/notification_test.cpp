@@ -23,6 +23,7 @@ std::vector<Blob> parts_of(std::uint64_t id, const std::string& bytes, std::size
   const std::string agent = "sender";
   const auto outgoing = Outgoing::make(id, agent, bytes, signal_bytes, carriers);
   EXPECT_TRUE(outgoing);
+  EXPECT_EQ(outgoing->parts_ahead() + carriers, outgoing->parts());
   std::vector<Blob> parts;
   for (std::size_t i = 0; i < outgoing->parts(); ++i) {
     parts.push_back(outgoing->part(i));

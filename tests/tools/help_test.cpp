@@ -55,6 +55,14 @@ std::string complaint_about(const std::vector<std::string>& words) {
   return Program().parse(words);
 }
 
+TEST(Options, NamesOfProvidersAreThoseOfTheTable) {
+  const std::string doc = doc_of("providers"), names = provider_names();
+  EXPECT_THAT(doc, HasSubstr(": " + names + "; "));
+  EXPECT_THAT(names, testing::StartsWith("shm, "));
+  EXPECT_THAT(doc, Not(HasSubstr("`")));
+  EXPECT_EQ(doc_of("no option"), "");
+}
+
 TEST(Options, AreRead) {
   Program program;
   ASSERT_EQ(program.parse({"draw", "--fast", "--bytes", "4K", "--count=3", "--patience", "1.5",

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <weft/config.hpp>
 #include <weft/kv_models.hpp>
 
 namespace weft::tool {
@@ -90,6 +91,21 @@ Result<std::uint64_t> OptionGroup::parse_bounded(const std::string& text, Multip
 
 tl::unexpected<Error> OptionGroup::none_of(const std::string& given, const std::string& known) {
   return fail(Code::invalid_argument, fmt::format("'{}' is none of {}", given, known));
+}
+
+std::string doc_of(std::string_view option) {
+  const auto known = options();
+  const auto found = std::find_if(known.begin(), known.end(),
+                                  [&](const OptionInfo& each) { return each.name == option; });
+  std::string doc(found == known.end() ? std::string_view() : found->doc);
+  std::erase(doc, '`');
+  return doc;
+}
+
+std::string provider_names() {
+  const std::string doc = doc_of("providers");
+  const std::size_t begin = doc.find(": ") + 2;  // "Providers to use, best first: "
+  return doc.substr(begin, doc.find("; ", begin) - begin);
 }
 
 CLI::Option* add_nics(OptionGroup& group, std::vector<std::string>& nics) {

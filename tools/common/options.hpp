@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -141,6 +142,11 @@ class OptionGroup {
   CLI::App& command_;
   const std::string heading_;
 };
+
+/// What weft::options() says of one of them, without its backticks.
+std::string doc_of(std::string_view option);
+/// The names that `providers` takes, as its sentence has them.
+std::string provider_names();
 
 // Options of both programs.
 CLI::Option* add_nics(OptionGroup& group, std::vector<std::string>& nics);

@@ -47,8 +47,8 @@ Result<std::string> policy_text(const toml::table& table, const std::string& pat
     if (const auto* number = node.as_floating_point()) text = fmt::format("{}", number->get());
     if (!text)
       return fail(Code::invalid_argument,
-                  fmt::format("{}: '{}' says nothing that a policy can say", place_of(path, node),
-                              std::string_view(key.str())));
+                  fmt::format("{}: the value of '{}' is not valid in a policy",
+                              place_of(path, node), std::string_view(key.str())));
     std::replace(text->begin(), text->end(), ',', '+');
     terms += fmt::format("{}{}={}", terms.empty() ? "" : ",", std::string_view(key.str()), *text);
   }

@@ -88,7 +88,7 @@ Result<void> check_credential_files(const CredentialFiles& files) {
     return fail(Code::invalid_argument,
                 "secret_file and tls_certificate are two ways to prove oneself: name one of them");
   if (files.tls_check_host && !any)
-    return fail(Code::invalid_argument, "tls_check_host is of no use without tls_certificate");
+    return fail(Code::invalid_argument, "tls_check_host requires tls_certificate");
   return {};
 }
 

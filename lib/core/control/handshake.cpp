@@ -267,26 +267,6 @@ void Connection::prove_done() {
   if (is_chooser()) plane_.choose(shared());
 }
 
-/// Without a descriptor for it, silence tells of the few ends that the socket does not.
-void Connection::watch(Result<Process> process) {
-  if (!process) return;
-  watched_ = std::make_unique<WatchedProcess>(plane_.context());
-  if (hand_over(std::move(*process).take_descriptor(), watched_->descriptor))
-    return watched_.reset();
-  const auto ended = [this, self = shared()](const std::error_code& cancelled) {
-    if (!cancelled && stage != Stage::over)
-      plane_.end(shared(), LinkEnd::connection_lost,
-                 Error(Code::peer_down, "the process of " + who() + " has ended"), std::nullopt);
-  };
-  watched_->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                                  [this, self = shared(), ended](const std::error_code& error) {
-                                    if (error || !watched_) return;
-                                    // What it said last may not be read yet.
-                                    watched_->last_words.expires_after(plane_.tuning().linger);
-                                    watched_->last_words.async_wait(ended);
-                                  });
-}
-
 void Connection::take(const Choice&) {
   if (!expect(Stage::choosing, "a choice")) return;
   plane_.adopt(shared());

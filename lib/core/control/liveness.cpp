@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "control/plane.hpp"
+#include "control/sockets.hpp"
 
 namespace weft::core {
 namespace {
@@ -22,6 +24,26 @@ std::optional<Error> Pulse::verdict(Clock::time_point now, Nanoseconds death_aft
                                               "frozen, cut off or dead",
                                               seconds(now - heard_)));
   return std::nullopt;
+}
+
+/// Without a descriptor for it, silence tells of the few ends that the socket does not.
+void Connection::watch(Result<Process> process) {
+  if (!process) return;
+  watched_ = std::make_unique<WatchedProcess>(plane_.context());
+  if (hand_over(std::move(*process).take_descriptor(), watched_->descriptor))
+    return watched_.reset();
+  const auto ended = [this, self = shared()](const std::error_code& cancelled) {
+    if (!cancelled && stage != Stage::over)
+      plane_.end(shared(), LinkEnd::connection_lost,
+                 Error(Code::peer_down, "the process of " + who() + " has ended"), std::nullopt);
+  };
+  watched_->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                  [this, self = shared(), ended](const std::error_code& error) {
+                                    if (error || !watched_) return;
+                                    // What it said last may not be read yet.
+                                    watched_->last_words.expires_after(plane_.tuning().linger);
+                                    watched_->last_words.async_wait(ended);
+                                  });
 }
 
 void Connection::note_health(Clock::time_point now) {

@@ -1,4 +1,6 @@
-// When a peer counts as dead.
+// When a peer counts as dead. Four witnesses tell: silence (Pulse), the end of its process on this
+// host (Connection::watch), its socket (Wire::broken), and the kernel, if what was sent is not
+// acknowledged (set_options in sockets.cpp).
 #pragma once
 
 #include <optional>

@@ -28,7 +28,7 @@ Result<void> check(const ControlConfig& config, const Introduction& self) {
   if (config.handshake_time <= Nanoseconds::zero() || config.max_strangers == 0)
     return bad("handshake_time and max_strangers must be above zero");
   if (config.listen.empty() && !config.advertise.empty())
-    return bad("`advertise` is of no use without `listen`");
+    return bad("`advertise` requires `listen`");
   Result<Blob> hello = encode(Hello{self, {}});
   if (!hello) return fail(std::move(hello.error()));
   // The proof and some heartbeats have to fit too.

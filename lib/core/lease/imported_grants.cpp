@@ -157,9 +157,8 @@ void ImportedGrants::take(const PeerState& from, const GrantStatus& status) {
     const auto entry = imports_.find(key_of(remote));
     if (entry != imports_.end() && !entry->second.held) imports_.erase(entry);
   }
-  query.answer->complete(Error(Code::stale, status.held
-                                                ? "the grant was given back meanwhile"
-                                                : "the grant holds no more: its owner ended it"));
+  query.answer->complete(Error(Code::stale, status.held ? "the grant was given back meanwhile"
+                                                        : "the grant was ended by its owner"));
 }
 
 /// The confirmation goes out when the last operation under the grant has ended.

@@ -9,8 +9,8 @@
 #include <weft/engine.hpp>
 
 #include "control/control.hpp"
-#include "rail/rail_watch.hpp"
 #include "rail/rails.hpp"
+#include "rail/reopen_timer.hpp"
 #include "rail/workers.hpp"
 #include "services/call_gate.hpp"
 #include "services/grants.hpp"
@@ -64,8 +64,8 @@ class Reopening {
   struct Watched {
     explicit Watched(Nanoseconds patience) : rail(patience), lost(patience) {}
 
-    RailWatch rail;
-    RailWatch lost;  // its operations to peers that are dead
+    ReopenTimer rail;
+    ReopenTimer lost;  // its operations to peers that are dead
   };
 
   const Around around_;

@@ -151,10 +151,19 @@ MetricsReading Telemetry::read() {
           add_up(reading.copied, each);
     const Rail::Counters& counters = rail->counters();
     const Rail::Holding holding = rail->holding();
-    reading.rails.push_back(
-        {rail->name(), record.provider, record.domain, counters.all_operations(),
-         counters.all_bytes(), counters.lost, rail->openings(), counters.in_flight, rail->away(),
-         holding.message_bytes, holding.bounce_bytes, holding.promised, holding.posted});
+    reading.rails.push_back({.name = rail->name(),
+                             .provider = record.provider,
+                             .domain = record.domain,
+                             .operations = counters.all_operations(),
+                             .bytes = counters.all_bytes(),
+                             .lost = counters.lost,
+                             .reopenings = rail->openings(),
+                             .in_flight = counters.in_flight,
+                             .away = rail->away(),
+                             .message_buffer_bytes = holding.message_bytes,
+                             .bounce_buffer_bytes = holding.bounce_bytes,
+                             .receives_promised = holding.promised,
+                             .receives_posted = holding.posted});
   }
   read_files(reading);
   return reading;
@@ -181,11 +190,18 @@ Info Telemetry::info() {
   for (const auto& rail : around_.rails) {
     const Rail::Counters& counters = rail->counters();
     const Rail::Holding holding = rail->holding();
-    info.rails.push_back(
-        {rail->name(), rail->capability(), around_.workers.index_of(rail->worker()),
-         counters.all_operations(), counters.all_bytes(), counters.in_flight, counters.lost,
-         around_.rails.locality().numa_node_of(rail->index()), holding.message_bytes,
-         holding.bounce_bytes, holding.promised, holding.posted});
+    info.rails.push_back({.name = rail->name(),
+                          .capability = rail->capability(),
+                          .thread = around_.workers.index_of(rail->worker()),
+                          .operations = counters.all_operations(),
+                          .bytes = counters.all_bytes(),
+                          .in_flight = counters.in_flight,
+                          .lost = counters.lost,
+                          .numa_node = around_.rails.locality().numa_node_of(rail->index()),
+                          .message_buffer_bytes = holding.message_bytes,
+                          .bounce_buffer_bytes = holding.bounce_bytes,
+                          .receives_promised = holding.promised,
+                          .receives_posted = holding.posted});
   }
   info.segments = around_.segments.count();
   return info;

@@ -1,6 +1,7 @@
-// Where a transfer goes: over which rails, in how large parts, and which thread copies. All of the
-// policy is here, as functions of plain values: no locks, no clocks, no allocations. Providers give
-// numbers (weft::Tuning), the engine gathers the load and carries out what is decided.
+// Where a transfer goes: over which rails, in how large parts, and which thread copies. The policy
+// is here, as functions of plain values: no locks, no clocks, no allocations. Providers give
+// numbers (weft::Tuning), the engine gathers the load and carries out what is decided. Chunks may
+// be smaller yet: by Transport::chunk_limit(), and by TransferState::even_chunk() below that.
 #pragma once
 
 #include <cstddef>

@@ -56,7 +56,7 @@ Result<Outgoing> Outgoing::make(std::uint64_t id, const std::string& agent, std:
                 fmt::format("a notification of {} bytes takes too many signals of {} bytes "
                             "(max_message)",
                             bytes.size(), signal_bytes));
-  return Outgoing(id, agent, std::move(bytes), slice, parts);
+  return Outgoing(id, agent, std::move(bytes), slice, parts, carriers);
 }
 
 Blob Outgoing::part(std::size_t index) const {

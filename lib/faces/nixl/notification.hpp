@@ -25,17 +25,25 @@ class Outgoing {
 
   std::uint64_t id() const noexcept { return id_; }
   std::size_t parts() const noexcept { return parts_; }
+  /// The first so many have no carrier. Those behind them have one each.
+  std::size_t parts_ahead() const noexcept { return parts_ - carriers_; }
   Blob part(std::size_t index) const;
 
  private:
   Outgoing(std::uint64_t id, std::string agent, std::string bytes, std::size_t slice,
-           std::size_t parts)
-      : id_(id), agent_(std::move(agent)), bytes_(std::move(bytes)), slice_(slice), parts_(parts) {}
+           std::size_t parts, std::size_t carriers)
+      : id_(id),
+        agent_(std::move(agent)),
+        bytes_(std::move(bytes)),
+        slice_(slice),
+        parts_(parts),
+        carriers_(carriers) {}
   std::uint64_t id_;
   std::string agent_;
   std::string bytes_;
   std::size_t slice_;
   std::size_t parts_;
+  std::size_t carriers_;  // no more than parts
 };
 
 /// The word that the other parts won't come.

@@ -41,7 +41,7 @@ Result<void> TransferRequest::begin(const Outgoing* notification) {
   sent_in_parts_.reset();
   not_begun_.reset();
   deadline_ = Deadline::in(link_->timeout());
-  const bool fits = notification == nullptr || notification->parts() <= carriers_;
+  const bool fits = notification == nullptr || notification->parts_ahead() == 0;
   if (batches_.empty() && fits) return submit_all(notification);
   std::optional<Outgoing> kept;
   if (notification != nullptr) kept = *notification;
@@ -85,7 +85,7 @@ bool TransferRequest::is_ready(std::uint64_t post, const std::optional<Outgoing>
 
 /// Those that no transfer carries.
 Result<void> TransferRequest::send_first_parts(const Outgoing& notification, Deadline deadline) {
-  for (std::size_t i = 0; i + carriers_ < notification.parts(); ++i)
+  for (std::size_t i = 0; i < notification.parts_ahead(); ++i)
     if (auto sent = link_->send(notification.part(i), deadline); !sent) return sent;
   return {};
 }
@@ -98,7 +98,7 @@ Result<void> TransferRequest::submit_all(const Outgoing* notification) {
     options.deadline = deadline_;
     Blob part;
     if (notification != nullptr) {
-      part = notification->part(notification->parts() - prepared_.size() + i);
+      part = notification->part(notification->parts_ahead() + i);
       options.signal = Signal{notification_signal, part};
     }
     auto transfer = link_->engine().submit(prepared_[i], std::move(options));

@@ -179,8 +179,7 @@ void add_engines(CLI::App& app, Grid& grid) {
   OptionGroup group(app, "Engines, for both sides: all combinations of");
   group
       .list("--providers", grid.providers,
-            "auto, shm, efa, verbs, tcp, fi_shm, or libfabric's name for a way to have one; each "
-            "is measured by itself")
+            fmt::format("auto, {}; each is measured by itself", tool::provider_names()))
       ->default_str("auto");
   add_grid(group, "--rails", grid.rails, Multiples::decimal, "Rails for each NIC; 0: automatic")
       ->default_str("0");

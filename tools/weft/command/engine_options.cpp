@@ -11,10 +11,7 @@ void add_engine(CLI::App& command, EngineOptions& options) {
   constexpr std::uint64_t most_rails = 64, largest_chunk = std::uint64_t{1} << 40,
                           largest_window = 1 << 20;
   OptionGroup group(command, "Engine");
-  group.list(
-      "--providers", options.providers,
-      "Providers to use, best first: shm, efa, verbs, tcp, fi_shm, or libfabric's name for a "
-      "way to have one, such as efa-direct; ^NAME forbids one");
+  group.list("--providers", options.providers, doc_of("providers"));
   add_nics(group, options.nics);
   group.number("--rails", options.rails, Multiples::decimal, {0, most_rails},
                "Rails for each NIC; 0: automatic");

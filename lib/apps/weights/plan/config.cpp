@@ -128,6 +128,15 @@ void add_mlp(Collector& out, const std::string& name, std::uint32_t size) {
   out.linear(name + ".down_proj", out.hidden, size, {1, size});
 }
 
+/// A file of few bytes must not describe more than memory holds.
+void read_experts(Collector& out, const char* key) {
+  constexpr std::uint64_t most_experts = 1 << 20;  // of all layers; Kimi K2 has 23,040
+  out.model.experts = out.config.number(key);
+  if (std::uint64_t{out.model.experts} * out.layers > most_experts)
+    refuse(Code::invalid_argument, "\"{}\" is {}, which are too many in {} layers", key,
+           out.model.experts, out.layers);
+}
+
 void add_experts(Collector& out, std::uint32_t size) {
   for (std::uint32_t e = 0; e < out.model.experts; ++e) {
     out.of_expert(e);
@@ -184,7 +193,7 @@ void read_qwen3(Collector& out) {
 
 void read_qwen3_moe(Collector& out) {
   const std::uint32_t size = out.config.number("moe_intermediate_size");
-  out.model.experts = out.config.number("num_experts");
+  read_experts(out, "num_experts");
   if (out.config.has("decoder_sparse_step") && out.config.number("decoder_sparse_step") != 1)
     refuse(Code::unsupported, "\"decoder_sparse_step\" is not 1, and dense layers are not known");
   for (std::uint32_t layer = 0; layer < out.layers; ++layer) {
@@ -228,7 +237,7 @@ void read_deepseek(Collector& out) {
       config.has("n_shared_experts") ? config.number("n_shared_experts") : 0;
   if (config.has("moe_layer_freq") && config.number("moe_layer_freq") != 1)
     refuse(Code::unsupported, "\"moe_layer_freq\" is not 1");
-  out.model.experts = config.number("n_routed_experts");
+  read_experts(out, "n_routed_experts");
   for (std::uint32_t layer = 0; layer < out.layers; ++layer) {
     out.in_layer(layer);
     add_norms(out);
@@ -254,21 +263,10 @@ const std::map<std::string, Reader, std::less<>>& readers() {
   return known;
 }
 
-/// A file of few bytes must not describe more than memory holds.
-void check_size(const ConfigFile& config) {
-  constexpr std::uint64_t most_experts = 1 << 20;  // of all layers; Kimi K2 has 23,040
-  for (const char* key : {"num_experts", "n_routed_experts"})
-    if (config.has(key) &&
-        std::uint64_t{config.number(key)} * kv::layer_count(config) > most_experts)
-      refuse(Code::invalid_argument, "\"{}\" is {}, which are too many in {} layers", key,
-             config.number(key), kv::layer_count(config));
-}
-
 Model read_file(const Json& file, std::string name) {
   if (!file.is_object()) refuse(Code::invalid_argument, "the file must have an object");
   const ConfigFile config(file);
   const auto reader = kv::reader_of(config, readers());
-  check_size(config);
   Collector collector(config);
   reader(collector);
   add_ends(collector);

@@ -106,8 +106,7 @@ Result<const Gpu*> Gpu::of(const void* memory, std::size_t bytes) {
     // Host memory that runs into a GPU's would be read by the CPU.
     const auto end = look_up(*driver, first + bytes - 1);
     if (!end) return fail(end.error());
-    if (end->device)
-      return fail(Code::invalid_argument, "the memory is the CPU's in part, and a GPU's in part");
+    if (end->device) return fail(Code::invalid_argument, "the range spans both CPU and GPU memory");
     return nullptr;
   }
   if (auto covered = covers(*driver, *known, first + bytes); !covered)

@@ -65,7 +65,7 @@ Result<void> Gpu::check_capable(Address memory) const {
   if (status != success) return fail(driver_.error("cuPointerGetAttribute", status));
   if (capable != 0 || attribute(device_gpudirect_supported) == 0) return {};
   return fail(Code::unsupported,
-              "the driver says that this memory is none for NICs (IS_GPU_DIRECT_RDMA_CAPABLE)");
+              "the driver reports that NICs can't access this memory (IS_GPU_DIRECT_RDMA_CAPABLE)");
 }
 
 /// Memory that was mapped in parts has no such attribute (seen of driver 580), but its context has.

@@ -306,8 +306,8 @@ void bind_grants(nb::module_& module) {
             must(self.grant->renew(ttl_of(ttl)));
           },
           "ttl"_a.none(),
-          "It holds for `ttl` seconds from now (None: without end), or for longer if it does "
-          "already. Raises Stale if it holds no more.")
+          "Extends the grant to at least `ttl` seconds from now (None: without end). Raises Stale "
+          "if it holds no more.")
       .def("revoke", &revoke, "timeout"_a = nb::none(),
            "Ends the grant. When it returns, the memory may be reused: no byte of a peer can "
            "arrive, and what a peer reads is not accepted.\n\n"

@@ -144,9 +144,8 @@ void bind_submission(nb::module_& module) {
                "pieces: as for prepare().");
   define<const PySegment&, const Remote&>(
       engine, "warm",
-      "Makes first contact, so that the first transfer between the two need not: each NIC that "
-      "would carry it asks each of the peer's that it is paired with for an answer. A transfer of "
-      "no bytes.",
+      "Connects ahead of the first transfer: each NIC that would carry it sends a request to every "
+      "peer NIC it is paired with, and waits for the reply. A transfer of no bytes.",
       [](PyEngine& self, const PySegment& local, const Remote& remote, TransferOptions&& options) {
         local.check();
         return begin(self, local.segment, 0, std::move(options), [&](TransferOptions&& known) {

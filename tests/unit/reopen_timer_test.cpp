@@ -1,4 +1,4 @@
-#include "rail/rail_watch.hpp"
+#include "rail/reopen_timer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,13 +10,13 @@ using namespace std::chrono_literals;
 class Watching : public testing::Test {
  protected:
   /// How often it is due, looked at every second for so many.
-  int times_due(int seconds, RailWatch::Look look) {
+  int times_due(int seconds, ReopenTimer::Look look) {
     int due = 0;
     for (; seconds > 0; --seconds) due += watch.due(look, now += 1s) ? 1 : 0;
     return due;
   }
 
-  RailWatch watch{4s};
+  ReopenTimer watch{4s};
   Clock::time_point now = Clock::time_point() + 1h;
 };
 

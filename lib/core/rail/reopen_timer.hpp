@@ -9,11 +9,12 @@
 namespace weft::core {
 
 /// Of one rail, looked at every so often by one thread.
-class RailWatch {
+class ReopenTimer {
  public:
-  /// `patience`: how long nothing may come of what a rail has out. Longer than it takes to find out
-  /// that a peer is dead, since that is not the rail's fault.
-  explicit RailWatch(Nanoseconds patience) : patience_(patience), pause_(patience) {}
+  /// `patience`: how long nothing may come of what a rail has out. It is not the rail's fault if
+  /// its peers are frozen or dead, but by default that is found out later (4 s against
+  /// `death_after`, 15 s): then the rail is reopened in vain.
+  explicit ReopenTimer(Nanoseconds patience) : patience_(patience), pause_(patience) {}
 
   struct Look {
     bool out = false;             // it has operations out, to peers that live
