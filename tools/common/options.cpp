@@ -94,7 +94,7 @@ tl::unexpected<Error> OptionGroup::none_of(const std::string& given, const std::
 }
 
 std::string doc_of(std::string_view option) {
-  const auto known = options();
+  const auto known = weft::options();
   const auto found = std::find_if(known.begin(), known.end(),
                                   [&](const OptionInfo& each) { return each.name == option; });
   std::string doc(found == known.end() ? std::string_view() : found->doc);

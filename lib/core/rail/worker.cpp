@@ -83,9 +83,10 @@ void Worker::put(Put&& put) {
 }
 
 /// Pairs with sleep(): the thread says that it sleeps before it looks at the inbox a last time.
-/// While somebody looks closely it need not be woken.
+/// One that stands by need not be woken.
 void Worker::wake() {
-  if (!asleep_.load(std::memory_order_seq_cst) || driven(Clock::now())) return;
+  if (!asleep_.load(std::memory_order_seq_cst)) return;
+  if (standing_by_.load(std::memory_order_relaxed) && driven(Clock::now())) return;
   const std::uint64_t one = 1;
   // Fails only if the counter is full, and then the descriptor is readable already.
   [[maybe_unused]] const ssize_t written = write(wake_fd_, &one, sizeof one);
@@ -105,11 +106,11 @@ bool Worker::begin(Rail& rail, const std::shared_ptr<TransferState>& transfer,
 }
 
 std::size_t Worker::drive(Clock::time_point now) {
-  if (!driving_.try_lock()) return 0;
+  if (InCallback::now() || !driving_.try_lock()) return 0;
   const Lock lock(driving_, std::adopt_lock);
   if (over_) return 0;
   const Clock::rep time = now.time_since_epoch().count();
-  const bool near = time - looked_at_.load(std::memory_order_relaxed) <= close.count();
+  const bool near = time - looked_at_.load(std::memory_order_relaxed) <= close_together.count();
   looked_at_.store(time, std::memory_order_relaxed);
   looks_in_a_row_.store(near ? looks_in_a_row_.load(std::memory_order_relaxed) + 1 : 0,
                         std::memory_order_relaxed);
@@ -117,7 +118,9 @@ std::size_t Worker::drive(Clock::time_point now) {
 }
 
 void Worker::hand_over() {
-  if (looks_in_a_row_.exchange(0, std::memory_order_relaxed) >= close_looks) wake();
+  looks_in_a_row_.store(0, std::memory_order_relaxed);
+  looked_at_.store(0, std::memory_order_relaxed);
+  if (standing_by_.load(std::memory_order_relaxed)) wake();
 }
 
 bool Worker::run_here(const std::function<void()>& task) {
@@ -411,7 +414,9 @@ bool Worker::sleep(Clock::time_point idle_since) {
 /// sleep.
 void Worker::stand_by() {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};
-  sleep_on(waited, takeover);
+  standing_by_.store(true, std::memory_order_relaxed);
+  sleep_on(waited, looks_closely() ? takeover : close_together);
+  standing_by_.store(false, std::memory_order_relaxed);
 }
 
 void Worker::sleep_on(std::vector<pollfd>& waited, Nanoseconds time) {

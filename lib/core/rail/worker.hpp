@@ -62,11 +62,11 @@ class Worker {
   void attend(Rail& rail, std::shared_ptr<PeerState> peer);
   /// One round of everything, unless another thread makes one. Returns how much happened.
   std::size_t drive(Clock::time_point now);
-  /// Whether somebody looks closely: calls drive() every few microseconds.
+  /// Whether somebody else makes the steps at present: has just called drive().
   bool driven(Clock::time_point now) const noexcept {
-    return looks_in_a_row_.load(std::memory_order_relaxed) >= close_looks &&
-           now.time_since_epoch().count() - looked_at_.load(std::memory_order_relaxed) <
-               Nanoseconds(takeover).count();
+    const Nanoseconds ago(now.time_since_epoch().count() -
+                          looked_at_.load(std::memory_order_relaxed));
+    return ago < (looks_closely() ? takeover : close_together);
   }
   /// Nobody looks any more: the thread goes on at once.
   void hand_over();
@@ -103,12 +103,16 @@ class Worker {
 
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
-  // So many looks, so close together, are somebody who does nothing else.
+  // A thread that has looked will look again within this time, most often.
+  static constexpr Nanoseconds close_together = std::chrono::microseconds(100);
+  // One that looked so often, so close together, does nothing else. That it stopped is known
   static constexpr unsigned close_looks = 8;
-  static constexpr Nanoseconds close = std::chrono::microseconds(50);
-  // How long peers and other transfers wait at most once he has gone without a word.
+  // after this time, for which peers and other transfers may have to wait.
   static constexpr Nanoseconds takeover = std::chrono::milliseconds(1);
 
+  bool looks_closely() const noexcept {
+    return looks_in_a_row_.load(std::memory_order_relaxed) >= close_looks;
+  }
   /// Whether the calling thread is within step().
   bool steps_here() const noexcept {
     return stepping_.load(std::memory_order_relaxed) == std::this_thread::get_id();
@@ -142,6 +146,7 @@ class Worker {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> asleep_{false};
+  std::atomic<bool> standing_by_{false};  // asleep, for no longer than `takeover`
   int wake_fd_ = -1;
   std::atomic<Clock::rep> next_deadline_{never};  // written with watched_mutex_
 
@@ -162,7 +167,7 @@ class Worker {
   // Held by the thread that makes a step.
   alignas(cache_line) Mutex driving_;
   bool over_ WEFT_GUARDED_BY(driving_) = false;  // nobody makes steps any more
-  std::atomic<Clock::rep> looked_at_{0};         // drive(): written with driving_
+  std::atomic<Clock::rep> looked_at_{0};         // by drive(); written with driving_
   std::atomic<unsigned> looks_in_a_row_{0};
   std::atomic<std::uint64_t> ticks_{0};                      // read by others seldom
   std::atomic<std::thread::id> stepping_{};                  // no thread's between two steps

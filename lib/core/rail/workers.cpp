@@ -98,7 +98,8 @@ bool Workers::all_ticked() {
 }
 
 std::size_t Workers::progress(Clock::time_point now) {
-  if (config_.progress == Progress::threads) return 0;
+  // Those of the other threads' rails move on meanwhile.
+  if (config_.progress == Progress::threads) return workers_.front()->drive(now);
   std::size_t done = 0;
   for (const auto& worker : workers_) done += worker->drive(now);
   return done;

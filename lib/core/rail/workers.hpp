@@ -35,7 +35,8 @@ class Workers {
   /// have slept: it is woken, and must have made one by the next time.
   bool all_ticked();
 
-  /// Manual progress: one round over all rails. Callbacks run inside it.
+  /// One round over all rails; over those of the first progress thread, where there are threads.
+  /// Callbacks run inside it.
   std::size_t progress(Clock::time_point now);
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
   template <typename Wait>

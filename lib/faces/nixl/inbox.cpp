@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/sync.hpp"
-#include "nixl/polling.hpp"
 
 namespace weft::nixl {
 
@@ -11,9 +10,8 @@ void Inbox::take(abi::Notifications& arrived) {
   const core::Lock lock(mutex_);
   const std::size_t before = arrived.size();
   empty(arrived);
-  // A caller that only polls makes the progress that it polls for.
-  if (arrived.size() == before && polls_closely() && engine_.progress().value_or(0) > 0)
-    empty(arrived);
+  // A caller that polls makes the progress that it polls for.
+  if (arrived.size() == before && engine_.progress().value_or(0) > 0) empty(arrived);
 }
 
 void Inbox::empty(abi::Notifications& arrived) {

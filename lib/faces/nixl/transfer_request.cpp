@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <tuple>
 
-#include "nixl/polling.hpp"
-
 namespace weft::nixl {
 
 Result<std::shared_ptr<TransferRequest>> TransferRequest::make(LinkPtr link, Direction direction,
@@ -66,7 +64,6 @@ void TransferRequest::begin_later(std::uint64_t post, const std::optional<Outgoi
   if (begun) begun = submit_all(notification ? &*notification : nullptr);
   if (!begun) not_begun_ = std::move(begun.error());
   waits_ = false;
-  waits_no_more_.notify_all();
 }
 
 /// False: there is nothing more to do.
@@ -110,10 +107,6 @@ Result<void> TransferRequest::submit_all(const Outgoing* notification) {
 
 /// Each transfer that is done is looked at once.
 Result<bool> TransferRequest::advance() {
-  // The link's thread may want this core.
-  if (waits_ && polls_closely())
-    waits_no_more_.wait(mutex_, Deadline::in(longest_look),
-                        [&]() WEFT_REQUIRES(mutex_) { return !waits_; });
   if (not_begun_) return fail(*not_begun_);
   if (waits_ && !deadline_.passed()) return false;
   if (waits_)

@@ -67,7 +67,6 @@ class TransferRequest final : public Request {
   Deadline deadline_ WEFT_GUARDED_BY(mutex_) = Deadline::now();
   bool waits_ WEFT_GUARDED_BY(mutex_) = false;
   std::optional<Error> not_begun_ WEFT_GUARDED_BY(mutex_);
-  core::Condition waits_no_more_;
   std::vector<Transfer> transfers_ WEFT_GUARDED_BY(mutex_);
   std::size_t done_ WEFT_GUARDED_BY(mutex_) = 0;  // of transfers_, the first ones
   // A notification whose parts may have gone.

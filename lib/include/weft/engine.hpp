@@ -266,11 +266,10 @@ class WEFT_API Engine {
                          TransferOptions options = {});
   Result<Transfer> read(const Segment& local, const Remote& remote, std::span<const Pair> pairs,
                         TransferOptions options = {});
-  /// Makes first contact, so that the first transfer between the two need not: each NIC that would
-  /// carry it sends a request to each of the peer's that it is paired with, and waits for the
-  /// answer. Without it providers connect, and make room, when the first bytes go. A transfer of no
-  /// bytes: it ends as others do, and its signal comes behind the answers. A NIC that gets none is
-  /// set aside; only if none of them gets one it fails.
+  /// Connects ahead of the first transfer: each NIC that would carry it sends a request to every
+  /// peer NIC it is paired with, and waits for the reply. Otherwise providers connect and allocate
+  /// on first use. A transfer of no bytes: it ends as others do, and its signal comes after the
+  /// replies. A NIC that gets none is set aside; the transfer fails only if no NIC gets one.
   Result<Transfer> warm(const Segment& local, const Remote& remote, TransferOptions options = {});
   /// @}
 
@@ -302,7 +301,8 @@ class WEFT_API Engine {
   /// @{
   /// Progress::manual: makes one round of progress without waiting. Returns how many operations
   /// ended. If several threads call it, one works and the others get 0 at once.
-  /// Progress::threads: does nothing, and returns 0.
+  /// Progress::threads: the same for the rails of the first thread, which leaves them to a caller
+  /// that polls, and goes on a millisecond after its last call. Callbacks run inside it.
   Result<std::size_t> progress();
   /// Takes up to `events.size()` events without waiting. Returns how many it took.
   std::size_t poll(std::span<Event> events);

@@ -53,10 +53,10 @@ class WEFT_API Grant {
   Blob blob() const;
   /// Identifies the grant within its engine.
   std::uint64_t lease_id() const noexcept;
-  /// The grant holds for `ttl` from now on, or for longer if it does already. Keys, imports and
-  /// Prepared lists stay good. Holders are told; one that does not hear it in time stops at the end
-  /// that it knows, and its transfers end as `stale`: renew while more is left than a message
-  /// takes. Fails with `stale` if the grant holds no more. From any thread; does not wait.
+  /// Extends the grant to at least `ttl` from now. Keys, imports and Prepared lists stay good.
+  /// Holders are told; a holder that is not told in time stops at the old expiry, and its transfers
+  /// end as `stale`: renew while more is left than a message takes. Fails with `stale` if the grant
+  /// holds no more. From any thread; does not wait.
   Result<void> renew(Nanoseconds ttl);
   /// Ends the grant. New transfers under it are refused. Those under way end as `stale`, and send
   /// no further chunks. If peers may write, waits until each holder has drained its operations and
@@ -70,8 +70,9 @@ class WEFT_API Grant {
   /// revoke() without waiting for holders: closes the grant's keys, so that operations of peers are
   /// refused on arrival. These end with errors of the fabric; on some fabrics the connection
   /// breaks. Keys that it shares with grants that hold are replaced: their holders get new ones,
-  /// and are waited for until the deadline; what is still out by the old ones then is lost. Returns
-  /// `quarantined` if a peer is within a copy (over shm) that takes longer than half a second.
+  /// and are waited for until the deadline; operations still in flight under the old keys are then
+  /// lost. Returns `quarantined` if a peer is within a copy (over shm) that takes longer than half
+  /// a second.
   ///
   /// `reach` is how far it may go. A rail that can't cut off one grant alone (Capability::fence)
   /// fails with `unsupported`, unless `reach` is FenceScope::rail. Then each such rail is closed

@@ -15,16 +15,16 @@ namespace weft {
 /// Describes memory. Engine::add allocates or maps it.
 class WEFT_API Memory {
  public:
-  /// Fresh zeroed pages that the segment owns. Fails with `out_of_memory` if the machine does not
-  /// have as many, or the process's control groups have not as many left: to use them would have
-  /// the process killed. From 2 MiB on, asks the system for transparent huge pages (madvise): with
-  /// them the kernel's copies over shm take half the time.
+  /// Fresh zeroed pages that the segment owns. Fails with `out_of_memory` if the machine or the
+  /// process's cgroups have too little memory left: using more would get the process killed. From
+  /// 2 MiB on, asks the system for transparent huge pages (madvise): with them the kernel's copies
+  /// over shm take half the time.
   static Memory own(std::size_t bytes);
   static constexpr std::size_t usual_huge_page = std::size_t{2} << 20;
   /// Fresh zeroed huge pages of `page_bytes` that the segment owns; `bytes` is rounded up to whole
-  /// pages. Fails with `out_of_memory` if the system has not as many of this size reserved
-  /// (/sys/kernel/mm/hugepages), or the process's control groups have not as many left, and with
-  /// `unsupported` if it has no pages of this size; there is no silent fallback.
+  /// pages. Fails with `out_of_memory` if the system has too few of this size reserved
+  /// (/sys/kernel/mm/hugepages) or the process's cgroups have too few left, and with `unsupported`
+  /// if it has no pages of this size; there is no silent fallback.
   static Memory huge(std::size_t bytes, std::size_t page_bytes = usual_huge_page);
   /// Fresh zeroed pages behind a memfd that can't shrink; other processes may map it (Segment::fd).
   /// Fails as own() does.

@@ -41,9 +41,9 @@ struct NotifyOptions {
   /// Called once, on a progress thread. It must be short and must not wait. A null error means
   /// success. It is destroyed afterwards, with all that it holds.
   std::function<void(std::uint64_t cookie, const Error* error)> on_end = {};
-  /// Ends it as `timed_out` for good, up to 0.1 s after this time. Signals that an
-  /// expectation has collected by then are dropped, as when it is given up. Empty: it does not end
-  /// by itself; with `gpu_stream`, after Config::default_timeout.
+  /// At this time (up to 0.1 s late) it ends as `timed_out` and can't be waited for again. Signals
+  /// that an expectation has collected by then are dropped, as when it is given up. Empty: it does
+  /// not end by itself; with `gpu_stream`, after Config::default_timeout.
   std::optional<Deadline> deadline = {};
   /// A CUDA stream (CUstream or cudaStream_t; null: the legacy default stream of the current
   /// context). Work that is put on it after this call begins when this has ended; no thread waits

@@ -568,8 +568,8 @@ WEFT_API const void* weft_grant_blob(const weft_grant* grant);
 WEFT_API size_t weft_grant_blob_size(const weft_grant* grant);
 /// Identifies the grant within its engine.
 WEFT_API uint64_t weft_grant_lease_id(const weft_grant* grant);
-/// The grant holds for `ttl_ns` from now on (0: without end), or for longer if it does already.
-/// Keys and imports stay good. WEFT_STALE if it holds no more. See weft::Grant::renew().
+/// Extends the grant to at least `ttl_ns` from now (0: without end). Keys and imports stay good.
+/// WEFT_STALE if it holds no more. See weft::Grant::renew().
 WEFT_API weft_code weft_grant_renew(weft_grant* grant, int64_t ttl_ns, weft_error** error);
 /// Ends the grant: transfers under it end as stale; peers that may write stop, drain their
 /// operations and confirm. WEFT_OK: the memory may be reused. WEFT_QUARANTINED: a peer did not
@@ -817,7 +817,7 @@ WEFT_API weft_code weft_engine_read(weft_engine* engine, const weft_segment* loc
                                     const weft_remote* remote, const weft_pair* pairs, size_t count,
                                     const weft_transfer_options* options, weft_transfer** transfer,
                                     weft_error** error);
-/// Makes first contact between the NICs that would carry transfers between the two. See
+/// Connects the NICs that would carry transfers between the two, ahead of the first. See
 /// weft::Engine::warm.
 WEFT_API weft_code weft_engine_warm(weft_engine* engine, const weft_segment* local,
                                     const weft_remote* remote, const weft_transfer_options* options,

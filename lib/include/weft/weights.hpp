@@ -66,7 +66,7 @@ struct Published {
 class WEFT_API Publisher {
  public:
   /// Joins the group in the background. `engine` must outlive the publisher; `self.name` must be
-  /// unlike all others of the group.
+  /// unique in the group.
   static Result<Publisher> open(Engine& engine, Rank self, Segments segments,
                                 PublisherOptions options);
   Publisher(Publisher&&) noexcept;
@@ -78,10 +78,10 @@ class WEFT_API Publisher {
   /// publishers call it with the same step, which is greater than any that was published before.
   /// The memory must not change meanwhile. One call at a time.
   ///
-  /// Succeeds when every subscriber has every byte and every one that the leader reaches says
-  /// `step`. One that has just been cut off asks the others, and says it then.
-  /// - `cancelled`: the step is void. No subscriber says it, nor will. The message says why: a rank
-  ///   died, a transfer failed, a reader kept the memory, nine tenths of the time were over.
+  /// Succeeds when every subscriber has every byte and every one the leader can reach reports
+  /// `step`. One that was just cut off asks the others first.
+  /// - `cancelled`: the step is void. No subscriber reports it, nor will. The message says why: a
+  ///   rank died, a transfer failed, a reader kept the memory, nine tenths of the time were over.
   /// - `unavailable`: not known, because the leader or too many subscribers are gone. Those that
   ///   live agree among themselves. Publish a greater step.
   /// - `quarantined`: as one of the two, and a NIC may still read this rank's segments.

@@ -29,8 +29,8 @@ constexpr auto closing_time = std::chrono::seconds(5);
 /// Stops what is under way for a peer when that has gone, as it may take an hour.
 class Watch {
  public:
-  Watch(Engine& engine, const Peer& peer)
-      : engine_(engine), peer_(peer), thread_([this] {
+  explicit Watch(const Peer& peer)
+      : peer_(peer), thread_([this] {
           if (auto never = peer_.expect(no_signal, 1))
             (void)never->wait(Deadline::in(Deadline::furthest));
           end();
@@ -43,15 +43,14 @@ class Watch {
   std::stop_token token() const { return stop_.get_token(); }
 
  private:
-  Engine& engine_;
   const Peer peer_;
   mutable std::stop_source stop_;
   std::jthread thread_;
 };
 
 /// Answers messages until the last one, and compares them with what they should be.
-Result<Findings> answer_messages(Engine& engine, const Peer& peer, const Work& work,
-                                 std::uint64_t seed, bool verify) {
+Result<Findings> answer_messages(const Peer& peer, const Work& work, std::uint64_t seed,
+                                 bool verify) {
   Findings findings;
   Blob wanted(work.size);
   const auto patience = Deadline::furthest;  // The peer's death ends it earlier.
@@ -277,7 +276,7 @@ Result<void> Service::grant_memory(std::uint32_t initiator) {
 
 void Service::answer_messages_of(Guest& guest) {
   guest.messages = std::async(std::launch::async, [this, &guest] {
-    return answer_messages(*engine_, guest.peer, run_->work, guest.seed, run_->verify);
+    return answer_messages(guest.peer, run_->work, guest.seed, run_->verify);
   });
 }
 
@@ -384,7 +383,7 @@ Result<Target> Target::open(const Site& site,
 Result<void> Target::serve(Deadline deadline) {
   auto peer = engine_->accept(deadline);
   if (!peer) return fail(std::move(peer.error()));
-  const Watch watch(*engine_, *peer);
+  const Watch watch(*peer);
   const std::stop_callback interrupted(stop_.get_token(), [&] { watch.end(); });
   tool::Exchange exchange(*engine_, std::move(*peer), site_.timeout);
   Service service(site_, before_check_, watch.token());
