@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -13,9 +12,9 @@
 #include <vector>
 #include <weft/weights.hpp>
 
+#include "common/pattern.hpp"
 #include "protocol/must.hpp"
 #include "weights/shared.hpp"
-#include "workload/pattern.hpp"
 
 namespace weft::perf {
 namespace {
@@ -57,21 +56,17 @@ std::uint64_t seed_of(const weights::Shard& shard, std::uint64_t content) {
 void fill_shards(const weights::Rank& rank, const Segment& segment, std::uint64_t content) {
   for (const weights::Shard& shard : rank.shards)
     visit_runs(shard, [&](std::uint64_t place, std::uint64_t from, std::uint64_t bytes) {
-      pattern(seed_of(shard, content), from, {segment.data() + place, bytes});
+      tool::pattern(seed_of(shard, content), from, {segment.data() + place, bytes});
     });
 }
 
 json check_shards(const weights::Rank& rank, const Segment& segment, std::uint64_t content) {
-  std::vector<std::byte> right;
   std::uint64_t checked = 0, wrong = 0;
   for (const weights::Shard& shard : rank.shards)
     visit_runs(shard, [&](std::uint64_t place, std::uint64_t from, std::uint64_t bytes) {
-      right.resize(bytes);
-      pattern(seed_of(shard, content), from, right);
       checked += bytes;
-      const std::byte* there = segment.data() + place;
-      if (std::memcmp(there, right.data(), bytes) != 0)
-        for (std::uint64_t i = 0; i < bytes; ++i) wrong += there[i] != right[i];
+      wrong +=
+          tool::difference({segment.data() + place, bytes}, seed_of(shard, content), from).count;
     });
   return {{"checked", checked}, {"wrong", wrong}};
 }
