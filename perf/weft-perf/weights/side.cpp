@@ -1,17 +1,12 @@
 #include "weights/side.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <iostream>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 #include <weft/weights.hpp>
 
+#include "common/helper.hpp"
 #include "common/pattern.hpp"
 #include "protocol/must.hpp"
 #include "weights/shared.hpp"
@@ -101,11 +96,9 @@ class RankSide {
 
   std::string address() const { return engine_.address(); }
 
-  json answer(const std::string& line) {
-    std::istringstream words(line);
-    std::string verb;
-    std::uint64_t number = 0;
-    words >> verb >> number;
+  json answer(const json& question) {
+    const auto verb = question.at("verb").get<std::string>();
+    const auto number = question.at("number").get<std::uint64_t>();
     if (verb == "fill") {
       fill_shards(rank_, *sets_.front().front(), number);
       return json::object();
@@ -119,7 +112,7 @@ class RankSide {
       const auto reading = must(subscriber_.value().read());
       return check_shards(rank_, *sets_[reading.set()].front(), number);
     }
-    throw std::runtime_error(fmt::format("'{}' is not known", line));
+    throw std::runtime_error(fmt::format("'{}' is not known", verb));
   }
 
  private:
@@ -133,36 +126,22 @@ class RankSide {
   std::optional<weights::Subscriber> subscriber_;
 };
 
-void tell_caller(const json& answer) {
-  std::cout << answer.dump() << std::endl;
-}
-
-bool hear(std::FILE* from, std::string& line) {
-  line.clear();
-  for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from)) {
-    if (c == '\n') return true;
-    line += static_cast<char>(c);
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<int> serve_weights_side(int count, char** words) {
-  if (count != 3 || std::string_view(words[1]) != weights_side_argument) return std::nullopt;
-  std::FILE* from = ::fdopen(std::atoi(words[2]), "r");
-  std::string line;
+  const auto caller = tool::Talk::of_helper(weights_side_argument, count, words);
+  if (!caller) return std::nullopt;
+  const Deadline furthest = Deadline::in(Deadline::furthest);
   try {
-    if (from == nullptr || !hear(from, line)) return 1;
-    const json told = json::parse(line);
+    const json told = must(caller->hear(furthest));
     const auto options = told.at("options").get<WeightsOptions>();
     const auto world = must(world_of(options));
     RankSide side(told, options, world.world);
-    tell_caller({{"address", side.address()}});
-    while (hear(from, line)) tell_caller(side.answer(line));
+    must(caller->say({{"address", side.address()}}));
+    while (const auto question = caller->hear(furthest)) must(caller->say(side.answer(*question)));
     return 0;
   } catch (const std::exception& error) {
-    tell_caller({{"error", error.what()}});
+    (void)caller->say({{"error", error.what()}});
     return 1;
   }
 }
