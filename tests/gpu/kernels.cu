@@ -4,9 +4,9 @@
 
 namespace {
 
-/// As in tests/support/pattern.cpp.
+/// As in tools/common/pattern.hpp.
 __device__ unsigned char pattern_at(std::uint64_t seed, std::uint64_t offset) {
-  std::uint64_t word = seed * 0xd1342543de82ef95 + offset / 8 * 0x9e3779b97f4a7c15;
+  std::uint64_t word = seed * 0xd1342543de82ef95 + (offset / 8 + 1) * 0x9e3779b97f4a7c15;
   word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
   word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
   word ^= word >> 31;

@@ -1,54 +1,22 @@
 #include "pattern.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
 
+#include "tools/common/pattern.hpp"
+
 namespace weft::test {
-namespace {
-
-constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
-
-/// The finaliser of SplitMix64: every bit of the place changes every bit of the word.
-std::uint64_t word_at(std::uint64_t seed, std::uint64_t index) {
-  std::uint64_t word = seed * 0xd1342543de82ef95 + index * 0x9e3779b97f4a7c15;
-  word = (word ^ (word >> 30)) * 0xbf58476d1ce4e5b9;
-  word = (word ^ (word >> 27)) * 0x94d049bb133111eb;
-  return word ^ (word >> 31);
-}
-
-/// Calls `each(position, bytes)` for pieces of the pattern that cover `size` bytes, until it
-/// returns false. Sanitizers look at a piece once, and would look at each word.
-template <typename Each>
-void for_pieces(std::size_t size, std::uint64_t seed, std::uint64_t offset, Each&& each) {
-  std::array<std::uint64_t, 512> words;
-  for (std::size_t position = 0; position < size;) {
-    const std::uint64_t place = offset + position;
-    const std::size_t skip = place % word_bytes;
-    const std::size_t bytes = std::min<std::size_t>(sizeof words - skip, size - position);
-    const std::size_t count = (skip + bytes + word_bytes - 1) / word_bytes;
-    for (std::size_t i = 0; i < count; ++i) words[i] = word_at(seed, place / word_bytes + i);
-    if (!each(position, std::as_bytes(std::span(words)).subspan(skip, bytes))) return;
-    position += bytes;
-  }
-}
-
-}  // namespace
 
 std::byte pattern_at(std::uint64_t seed, std::uint64_t offset) {
-  const std::uint64_t word = word_at(seed, offset / word_bytes);
-  std::byte bytes[word_bytes];
-  std::memcpy(bytes, &word, sizeof word);
-  return bytes[offset % word_bytes];
+  std::byte found;
+  fill({&found, 1}, seed, offset);
+  return found;
 }
 
 void fill(std::span<std::byte> memory, std::uint64_t seed, std::uint64_t offset) {
-  for_pieces(memory.size(), seed, offset, [&](std::size_t position, Bytes piece) {
-    std::memcpy(memory.data() + position, piece.data(), piece.size());
-    return true;
-  });
+  tool::pattern(seed, offset, memory);
 }
 
 Blob pattern(std::size_t bytes, std::uint64_t seed, std::uint64_t offset) {
@@ -58,18 +26,11 @@ Blob pattern(std::size_t bytes, std::uint64_t seed, std::uint64_t offset) {
 }
 
 testing::AssertionResult holds(Bytes memory, std::uint64_t seed, std::uint64_t offset) {
-  std::size_t wrong = memory.size();
-  for_pieces(memory.size(), seed, offset, [&](std::size_t position, Bytes piece) {
-    if (std::memcmp(memory.data() + position, piece.data(), piece.size()) == 0) return true;
-    wrong = position;
-    while (memory[wrong] == piece[wrong - position]) ++wrong;
-    return false;
-  });
-  if (wrong == memory.size()) return testing::AssertionSuccess();
-  return testing::AssertionFailure()
-         << "byte " << wrong << " of " << memory.size() << " is "
-         << std::to_integer<int>(memory[wrong]) << ", not "
-         << std::to_integer<int>(pattern_at(seed, offset + wrong)) << " of stream " << seed;
+  const tool::Difference wrong = tool::difference(memory, seed, offset);
+  if (wrong.count == 0) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "byte " << wrong.first << " of " << memory.size() << " is "
+                                     << std::to_integer<int>(wrong.found) << ", not "
+                                     << std::to_integer<int>(wrong.wanted) << " of stream " << seed;
 }
 
 testing::AssertionResult same_bytes(Bytes actual, Bytes expected) {

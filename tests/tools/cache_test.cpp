@@ -67,7 +67,7 @@ TEST_P(Cache, WhatIsFilledIsThere) {
   ASSERT_TRUE(cache_.fill(blocks, what_, {}));
   const Findings found = cache_.verify(blocks, what_, {}).value();
   EXPECT_TRUE(found.right()) << found.first;
-  EXPECT_EQ(found.bytes_checked, 3 * cache_.layout().bytes() / 8);
+  EXPECT_EQ(found.checked, 3 * cache_.layout().bytes() / 8);
   EXPECT_FALSE(cache_.verify_canary({}).value().right());
   ASSERT_TRUE(cache_.clear(blocks, {}));
   EXPECT_TRUE(cache_.verify_canary({}).value().right());
@@ -79,7 +79,7 @@ TEST_P(Cache, AWrongByteIsFoundInAnyBlock) {
   for (const std::uint32_t block : blocks.front()) {
     damage(start_of(block));
     const Findings found = cache_.verify(blocks, what_, {}).value();
-    EXPECT_EQ(found.bytes_wrong, 1u);
+    EXPECT_EQ(found.wrong, 1u);
     EXPECT_THAT(found.first, HasSubstr("request 3, layer 0, keys"));
     damage(start_of(block));
     EXPECT_TRUE(cache_.verify(blocks, what_, {}).value().right());
@@ -94,7 +94,7 @@ TEST_P(Cache, AWriteBetweenTheRequestsBlocksIsFound) {
   nothing.tokens = 0;
   EXPECT_TRUE(cache_.verify(blocks, nothing, {}).value().right());
   const Findings found = cache_.verify_canary({}).value();
-  EXPECT_EQ(found.bytes_wrong, 1u);
+  EXPECT_EQ(found.wrong, 1u);
   EXPECT_THAT(found.first, HasSubstr("which nobody was granted"));
 }
 

@@ -145,7 +145,7 @@ TEST_P(Pattern, ArrivesByThePlan) {
   EXPECT_EQ(moved, bytes_of(dst.cache.layout(), what.shared, tokens));
   const Findings findings = look();
   EXPECT_TRUE(findings.right()) << findings.first;
-  EXPECT_GT(findings.bytes_checked, moved);  // The last block has room for more tokens.
+  EXPECT_GT(findings.checked, moved);  // The last block has room for more tokens.
 }
 
 TEST_P(Pattern, LeavesNothingBehindOnceCleared) {
@@ -159,14 +159,14 @@ TEST_P(Pattern, LeavesNothingBehindOnceCleared) {
 TEST_P(Pattern, ShowsWhatNeverCame) {
   fill(src.bytes, src.map, from, sent, all_layers);
   const Findings findings = look();
-  EXPECT_GT(findings.bytes_wrong, 0U);
+  EXPECT_GT(findings.wrong, 0U);
   EXPECT_NE(findings.first.find("request 7, layer "), std::string::npos) << findings.first;
 }
 
 TEST_P(Pattern, ShowsWhatAnotherRequestLeft) {
   hand_over();
   what.key.request = 8;
-  EXPECT_GT(look().bytes_wrong, 0U);
+  EXPECT_GT(look().wrong, 0U);
 }
 
 TEST_P(Pattern, ShowsEachWrongByte) {
@@ -179,7 +179,7 @@ TEST_P(Pattern, ShowsEachWrongByte) {
     std::byte& wrong = dst.bytes[copy.dst_offset + i * 31 % copy.length];
     wrong ^= std::byte{0x10};
     const Findings findings = look();
-    EXPECT_EQ(findings.bytes_wrong, 1U);
+    EXPECT_EQ(findings.wrong, 1U);
     EXPECT_FALSE(findings.first.empty());
     wrong ^= std::byte{0x10};
   }
@@ -194,7 +194,7 @@ TEST(Canary, NamesTheFirstByteThatIsNoCanary) {
   EXPECT_TRUE(verify_canary(memory, 0).right());
   memory[1000] = std::byte{1};
   const Findings findings = verify_canary(memory, 500);
-  EXPECT_EQ(findings.bytes_wrong, 1U);
+  EXPECT_EQ(findings.wrong, 1U);
   EXPECT_NE(findings.first.find("offset 1500"), std::string::npos) << findings.first;
 }
 

@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 namespace weft::tool {
@@ -16,13 +18,21 @@ namespace {
 
 /// Between fork and exec: only what is allowed there. The signals that the parent has blocked stay
 /// so, until the child reads them itself.
-[[noreturn]] void become(char* const* arguments, int output, int inherited, pid_t parent) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment,
+                         int output, int inherited, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   setpgid(0, 0);
   if (inherited >= 0) fcntl(inherited, F_SETFD, 0);
-  if (dup2(output, STDOUT_FILENO) >= 0) execv("/proc/self/exe", arguments);
+  if (dup2(output, STDOUT_FILENO) >= 0) execve(program, arguments, environment);
   _exit(127);
+}
+
+/// Under valgrind /proc/self/exe is valgrind's, but not what it is a link to.
+std::string own_path() {
+  std::error_code failed;
+  const auto path = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed || access(path.c_str(), X_OK) != 0 ? "/proc/self/exe" : path.string();
 }
 
 }  // namespace
@@ -50,7 +60,7 @@ Result<Pipe> Pipe::make() {
 }
 
 Result<Child> Child::start(std::string name, const std::vector<std::string>& arguments,
-                           const Descriptor& inherited) {
+                           const Descriptor& inherited, std::string setting) {
   auto output = Pipe::make();
   if (!output) return fail(std::move(output.error()));
   std::vector<std::string> words = {"weft"};
@@ -58,12 +68,20 @@ Result<Child> Child::start(std::string name, const std::vector<std::string>& arg
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
+  std::vector<char*> environment;
+  for (char** each = environ; each != nullptr && *each != nullptr; ++each)
+    environment.push_back(*each);
+  if (!setting.empty()) environment.push_back(setting.data());
+  environment.push_back(nullptr);
+  const std::string program = own_path();
 
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0)
     return fail(Code::unavailable, fmt::format("no process to be had: {}", std::strerror(errno)));
-  if (pid == 0) become(pointers.data(), output->write.get(), inherited.get(), parent);
+  if (pid == 0)
+    become(program.c_str(), pointers.data(), environment.data(), output->write.get(),
+           inherited.get(), parent);
   return Child(std::move(name), pid, std::move(output->read));
 }
 

@@ -35,13 +35,15 @@ struct Pipe {
 class Child {
  public:
   /// Standard output goes to output(); `inherited`, if it is open, keeps its number in the child.
+  /// `setting`: "NAME=VALUE" of its environment, besides this process's.
   static Result<Child> start(std::string name, const std::vector<std::string>& arguments,
-                             const Descriptor& inherited);
+                             const Descriptor& inherited, std::string setting = {});
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
   ~Child();
 
   const std::string& name() const noexcept { return name_; }
+  pid_t pid() const noexcept { return pid_; }
   /// At its end the process has ended, or is about to.
   Descriptor& output() noexcept { return output_; }
   void signal(int number) const;

@@ -66,9 +66,10 @@ class PlainWriter final : public Writer {
         endpoint_(config_, 0, config.initiator, "", memory_.span()),
         posted_(config.window),
         target_(must(weft::perf::RawProcess::start(config, weft::perf::RawProcess::Role::target))) {
-    const auto there = must(target_->open());
-    must(target_->connect(nlohmann::json::array({endpoint_.describe()})));
-    endpoint_.connect(there.at(0));
+    const auto there = must(target_->ask({{"step", "open"}}));
+    must(target_->ask(
+        {{"step", "connect"}, {"endpoints", nlohmann::json::array({endpoint_.describe()})}}));
+    endpoint_.connect(there.at("endpoints").at(0));
   }
   bool post(unsigned place) override {
     return endpoint_.move(posted_[place], place * config_.size, config_.size);

@@ -50,35 +50,6 @@ Result<RawConfig> checked_config_of(const RawTask& task, const Carrier& carrier)
   return check_room(memory_of(config)).map([&] { return std::move(config); });
 }
 
-/// As it is asked for over the link for control.
-class RemoteTarget final : public RawTarget {
- public:
-  RemoteTarget(Control& control, const RawTask& task) : control_(control), task_(task) {}
-
-  Result<Json> open() override {
-    return ask("open", {{"of", task_}}).and_then([](const Json& answer) {
-      return value_of<Json>(answer, "endpoints");
-    });
-  }
-  Result<void> connect(const Json& initiator) override {
-    return ask("connect", {{"endpoints", initiator}}).map([](const Json&) {});
-  }
-  Result<double> end(std::uint64_t covered) override {
-    return ask("end", {{"covered", covered}}).and_then([](const Json& answer) {
-      return value_of<double>(answer, "cpu_seconds");
-    });
-  }
-
- private:
-  Result<Json> ask(const std::string& step, Json details) {
-    details["step"] = step;
-    return control_.ask("raw", std::move(details));
-  }
-
-  Control& control_;
-  const RawTask& task_;
-};
-
 }  // namespace
 
 Result<RawResult> run_raw_baseline(Control& target, const RawTask& task, const Carrier& carrier,
@@ -90,7 +61,10 @@ Result<RawResult> run_raw_baseline(Control& target, const RawTask& task, const C
   const std::stop_callback asked(stop, [&] { over.request_stop(); });
   const auto watch = target.watch([over]() mutable { over.request_stop(); });
   if (!watch) return fail(watch.error());
-  RemoteTarget there(target, task);
+  const auto there = [&](Json step) {
+    if (step.at("step") == "open") step["of"] = task;
+    return target.ask("raw", std::move(step));
+  };
   auto result = run_raw(*config, there, over.get_token());
   if (result || stop.stop_requested() || !over.stop_requested()) return result;
   return fail(target.cause_of(std::move(result.error())));
@@ -100,8 +74,7 @@ Result<Json> RawService::answer(const Json& question, const Engine& engine) {
   const auto step = value_of<std::string>(question, "step");
   if (!step) return fail(step.error());
   if (*step == "open") return open(question, engine);
-  if (*step == "connect" && process_) return connect(question);
-  if (*step == "end" && process_) return end(question);
+  if (process_ && (*step == "connect" || *step == "end")) return ask(question);
   return fail(Code::protocol_mismatch, fmt::format("it can't do '{}' now", *step));
 }
 
@@ -123,23 +96,16 @@ Result<Json> RawService::open(const Json& question, const Engine& engine) {
   auto process = RawProcess::start(*config, RawProcess::Role::target);
   if (!process) return fail(std::move(process.error()));
   process_ = std::move(*process);
-  const std::stop_callback interrupt(stop_, [this] { process_->give_up(); });
-  return process_->open().map([](const Json& endpoints) { return Json{{"endpoints", endpoints}}; });
+  return ask({{"step", "open"}});
 }
 
-Result<Json> RawService::connect(const Json& question) {
-  const auto endpoints = value_of<Json>(question, "endpoints");
-  if (!endpoints) return fail(endpoints.error());
-  const std::stop_callback interrupt(stop_, [this] { process_->give_up(); });
-  return process_->connect(*endpoints).map([] { return Json::object(); });
-}
-
-Result<Json> RawService::end(const Json& question) {
-  const auto covered = value_of<std::uint64_t>(question, "covered");
-  if (!covered) return fail(covered.error());
-  const auto process = std::exchange(process_, nullptr);  // outlives what may be told to give up
+/// No step follows the last one, or one that failed.
+Result<Json> RawService::ask(const Json& step) {
+  const auto process = std::exchange(process_, nullptr);
   const std::stop_callback interrupt(stop_, [&] { process->give_up(); });
-  return process->end(*covered).map([](double cpu) { return Json{{"cpu_seconds", cpu}}; });
+  auto answer = process->ask(step);
+  if (answer && step.at("step") != "end") process_ = process;
+  return answer;
 }
 
 }  // namespace weft::perf

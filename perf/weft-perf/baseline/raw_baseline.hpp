@@ -40,11 +40,10 @@ class RawService {
 
  private:
   Result<Json> open(const Json& question, const Engine& engine);
-  Result<Json> connect(const Json& question);
-  Result<Json> end(const Json& question);
+  Result<Json> ask(const Json& step);
 
   const std::stop_token stop_;
-  std::unique_ptr<RawProcess> process_;
+  std::shared_ptr<RawProcess> process_;
 };
 
 }  // namespace weft::perf

@@ -163,7 +163,7 @@ Messages::Messages(Engine& engine, Peer peer, const Work& work, std::uint64_t se
       bytes_(work.window, Blob(work.size)),
       answers_(work.window),
       slots_(new Slot[work.window]) {
-  for (std::uint32_t i = 0; i < work.window; ++i) pattern(seed, i * work.size, bytes_[i]);
+  for (std::uint32_t i = 0; i < work.window; ++i) tool::pattern(seed, i * work.size, bytes_[i]);
 }
 
 Result<void> Messages::begin(std::uint32_t operation, Ticket ticket) {

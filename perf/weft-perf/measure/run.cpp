@@ -194,7 +194,7 @@ Result<void> Session::end(const std::vector<Part>& parts, Run& run) {
     if (!cpu || !found)
       return fail(Code::protocol_mismatch, "the target did not say what it found");
     run.peer_cpu_seconds += *cpu;
-    add(*found, "at the target, ", run.findings);
+    run.findings.add(*found, "at the target, ");
   }
   return {};
 }
@@ -206,8 +206,8 @@ Result<void> Session::finish(Run& run) {
     return initiators_[i]->finish().map([&](const Findings& findings) { found[i] = findings; });
   });
   for (std::size_t i = 0; i < found.size(); ++i)
-    add(found[i], is_this_process() ? "at this side, " : fmt::format("at initiator {}, ", i),
-        run.findings);
+    run.findings.add(found[i],
+                     is_this_process() ? "at this side, " : fmt::format("at initiator {}, ", i));
   return finished;
 }
 

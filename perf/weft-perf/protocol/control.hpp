@@ -31,10 +31,14 @@
 #include "workload/pattern.hpp"
 #include "workload/point.hpp"
 
+namespace weft::tool {
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Findings, checked, wrong, first)
+}
+
 namespace weft::perf {
 
 /// Of these documents; both sides must have the same.
-constexpr int control_version = 7;
+constexpr int control_version = 8;
 
 /// Under which an initiator's memory of a run is published.
 std::string memory_name(std::uint32_t initiator);
@@ -42,7 +46,6 @@ std::string memory_name(std::uint32_t initiator);
 constexpr std::uint64_t seed_of(std::uint64_t run_seed, std::uint32_t initiator) {
   return run_seed * most_initiators + initiator;
 }
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Findings, checked, wrong, first)
 
 /// How the engines of a side are reached and proven, besides what a point says.
 struct Site {

@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/pattern.hpp"
 #include "raw/usage.hpp"
 
 namespace weft::perf {
@@ -19,21 +20,7 @@ namespace {
 /// Of answers; the other bits tell which message of the endpoint's window it is.
 constexpr std::uint64_t answer_tag = std::uint64_t{1} << 32;
 
-/// Of the 8 bytes with that number.
-std::uint64_t pattern(std::size_t word) {
-  return (word + 1) * 0x9E37'79B9'7F4A'7C15u;
-}
-
-/// Calls `each(at, bytes, length)` for the pattern's bytes of a stretch, 8 at most at a time.
-template <typename Each>
-void for_pattern(std::size_t offset, std::size_t length, Each each) {
-  for (std::size_t at = offset, end = offset + length; at < end;) {
-    const std::size_t within = at % 8, count = std::min(8 - within, end - at);
-    const std::uint64_t word = pattern(at / 8);
-    each(at, reinterpret_cast<const std::byte*>(&word) + within, count);
-    at += count;
-  }
-}
+constexpr std::uint64_t pattern_seed = 0;
 
 /// Runs `work(endpoint)` on a thread for each, and throws what the first of them threw.
 class Workers {
@@ -83,18 +70,15 @@ PatternedMemory::PatternedMemory(std::size_t bytes) : pages_(bytes) {
 
 void PatternedMemory::fill(bool patterned) {
   if (!patterned) return void(std::memset(span().data(), 0, span().size()));
-  for_pattern(0, span().size(), [&](std::size_t at, const std::byte* bytes, std::size_t count) {
-    std::memcpy(span().data() + at, bytes, count);
-  });
+  tool::pattern(pattern_seed, 0, span());
 }
 
 void PatternedMemory::expect_pattern(std::size_t offset, std::size_t length) const {
   if (offset > span().size() || length > span().size() - offset)
     throw std::runtime_error("more was moved than there is room for");
-  for_pattern(offset, length, [&](std::size_t at, const std::byte* bytes, std::size_t count) {
-    if (std::memcmp(span().data() + at, bytes, count) != 0)
-      throw std::runtime_error(fmt::format("wrong bytes at offset {} of {}", at - offset, length));
-  });
+  const auto wrong = tool::difference(span().subspan(offset, length), pattern_seed, offset);
+  if (wrong.count > 0)
+    throw std::runtime_error(fmt::format("wrong bytes at offset {} of {}", wrong.first, length));
 }
 
 /// An operation that is under way: a message until both it and its answer have completed.

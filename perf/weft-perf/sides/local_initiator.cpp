@@ -188,7 +188,7 @@ Result<Findings> LocalInitiator::finish() {
     for (const Region& region : round_->regions) {
       const auto found = region.check(wanted);
       if (!found) return fail(found.error());
-      add(*found, "", all);
+      all.add(*found);
     }
   }
   round_.reset();

@@ -60,11 +60,10 @@ Result<Findings> answer_messages(const Peer& peer, const Work& work, std::uint64
     if (message->tag == last_tag) return findings;
     if (verify) {
       const Stretch whole{0, work.size, seed, message->tag * work.size};
-      const Findings found =
-          message->bytes.size() == work.size
-              ? check(message->bytes, std::span(&whole, 1))
-              : Findings{0, work.size, fmt::format("a message of {} bytes", message->bytes.size())};
-      add(found, "", findings);
+      findings.add(message->bytes.size() == work.size
+                       ? check(message->bytes, std::span(&whole, 1))
+                       : Findings{0, work.size,
+                                  fmt::format("a message of {} bytes", message->bytes.size())});
     }
     if (auto sent = peer.send(answer_tag | message->tag, {}, Deadline::in(patience)); !sent)
       return fail(sent.error());
@@ -303,7 +302,7 @@ Result<Findings> Service::look(const std::vector<std::uint64_t>& transfers, Dead
   for (std::size_t i = 0; i < run_->guests.size(); ++i) {
     const auto found = look(run_->guests[i], transfers[i], until);
     if (!found) return fail(found.error());
-    add(*found, run_->guests.size() > 1 ? fmt::format("initiator {}'s ", i) : "", all);
+    all.add(*found, run_->guests.size() > 1 ? fmt::format("initiator {}'s ", i) : "");
   }
   return all;
 }

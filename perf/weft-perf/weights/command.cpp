@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <stop_token>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "command/outcome.hpp"
 #include "common/child.hpp"
 #include "common/console.hpp"
+#include "common/helper.hpp"
 #include "common/interrupt.hpp"
 #include "common/names.hpp"
 #include "common/options.hpp"
@@ -25,67 +27,6 @@ namespace {
 
 using nlohmann::json;
 using tool::Multiples, tool::OptionGroup;
-
-/// Appends what a child says next; false at its end. Fails at the deadline, and soon after a stop.
-Result<bool> read_more(tool::Child& child, std::string& text, Deadline deadline,
-                       const std::stop_token& stop) {
-  constexpr int look_milliseconds = 100;
-  for (pollfd waited{child.output().get(), POLLIN, 0}; ::poll(&waited, 1, look_milliseconds) == 0;)
-    if (stop.stop_requested() || deadline.passed())
-      return fail(Code::timed_out,
-                  fmt::format("{}: it did not answer in time (--timeout)", child.name()));
-  char buffer[65536];
-  const ssize_t got = ::read(child.output().get(), buffer, sizeof buffer);
-  if (got > 0) text.append(buffer, static_cast<std::size_t>(got));
-  return got > 0;
-}
-
-/// A trainer's or a rank's process.
-class Process {
- public:
-  static Result<Process> start(const std::string& name, const json& told) {
-    auto pipe = tool::Pipe::make();
-    if (!pipe) return fail(std::move(pipe.error()));
-    auto child = tool::Child::start(name, {weights_side_argument, std::to_string(pipe->read.get())},
-                                    pipe->read);
-    if (!child) return fail(std::move(child.error()));
-    Process process(std::move(*child), std::move(pipe->write));
-    process.say(told.dump());
-    return process;
-  }
-
-  void say(const std::string& text) {
-    const std::string line = text + "\n";
-    for (std::size_t at = 0; at < line.size();) {
-      const ssize_t written = ::write(to_.get(), line.data() + at, line.size() - at);
-      if (written <= 0) return;  // It is gone, as hear() will tell.
-      at += static_cast<std::size_t>(written);
-    }
-  }
-  Result<json> hear(Deadline deadline, const std::stop_token& stop) {
-    while (heard_.find('\n') == heard_.npos) {
-      const auto more = read_more(child_, heard_, deadline, stop);
-      if (!more) return fail(more.error());
-      if (!*more) return trouble("it ended early");
-    }
-    const std::size_t end = heard_.find('\n');
-    json answer = json::parse(heard_.substr(0, end), nullptr, false);
-    heard_.erase(0, end + 1);
-    if (!answer.is_object()) return trouble("it said what is no answer");
-    if (answer.contains("error")) return trouble(answer["error"].get<std::string>());
-    return answer;
-  }
-
- private:
-  Process(tool::Child child, tool::Descriptor to) : child_(std::move(child)), to_(std::move(to)) {}
-  tl::unexpected<Error> trouble(const std::string& what) const {
-    return fail(Code::unavailable, fmt::format("{}: {}", child_.name(), what));
-  }
-
-  tool::Child child_;
-  tool::Descriptor to_;
-  std::string heard_;
-};
 
 struct Figures {
   std::vector<double> seconds;      // of each step
@@ -105,14 +46,14 @@ class Group {
     // The first steps find memory that nobody has touched; another content proves that the last
     // ones have moved it.
     std::uint64_t step = 0;
-    if (auto filled = ask(trainers_, "fill 1"); !filled) return fail(filled.error());
+    if (auto filled = ask(trainers_, "fill", 1); !filled) return fail(filled.error());
     for (unsigned i = 0; i < options_.sets; ++i)
       if (auto done = publish(++step, figures); !done) return fail(done.error());
     figures = {};
-    if (auto filled = ask(trainers_, "fill 2"); !filled) return fail(filled.error());
+    if (auto filled = ask(trainers_, "fill", 2); !filled) return fail(filled.error());
     for (unsigned i = 0; i < options_.steps; ++i)
       if (auto done = publish(++step, figures); !done) return fail(done.error());
-    const auto checks = ask(ranks_, "check 2");
+    const auto checks = ask(ranks_, "check", 2);
     if (!checks) return fail(checks.error());
     for (const json& each : *checks) {
       figures.checked += each.at("checked").get<std::uint64_t>();
@@ -129,37 +70,42 @@ class Group {
       const auto& described = trains ? world_.world.publishers : world_.world.subscribers;
       side.reserve(described.size());
       for (std::uint32_t i = 0; i < described.size(); ++i) {
-        auto started = Process::start(
-            described[i].name,
+        auto started = tool::Helper::start(
+            described[i].name, weights_side_argument,
             {{"options", options_}, {"trains", trains}, {"number", i}, {"leader", leader}});
         if (!started) return fail(std::move(started.error()));
         side.push_back(std::move(*started));
         if (!leader.empty()) continue;
-        const auto there = side.back().hear(Deadline::in(options_.timeout), stop_);
+        const auto there = hear(side.back(), options_.timeout);
         if (!there) return fail(there.error());
         leader = there->at("address").get<std::string>();
       }
     }
     for (auto* side : {&trainers_, &ranks_})
       for (std::size_t i = side == &trainers_ ? 1 : 0; i < side->size(); ++i)
-        if (auto there = (*side)[i].hear(Deadline::in(options_.timeout), stop_); !there)
-          return fail(there.error());
+        if (auto there = hear((*side)[i], options_.timeout); !there) return fail(there.error());
     return {};
   }
+  /// A stop ends it early.
+  Result<json> hear(const tool::Helper& process, Nanoseconds patience) const {
+    const std::stop_callback interrupt(stop_, [&] { process.give_up(); });
+    return process.hear(Deadline::in(patience));
+  }
   /// Of all at once.
-  Result<std::vector<json>> ask(std::vector<Process>& side, const std::string& text) const {
-    for (Process& each : side) each.say(text);
+  Result<std::vector<json>> ask(const std::vector<tool::Helper>& side, const char* verb,
+                                std::uint64_t number) const {
+    for (const tool::Helper& each : side) each.say({{"verb", verb}, {"number", number}});
     std::vector<json> answers;
-    for (Process& each : side) {
+    for (const tool::Helper& each : side) {
       // They give up by themselves at the timeout, and say why.
-      auto heard = each.hear(Deadline::in(options_.timeout * 2), stop_);
+      auto heard = hear(each, options_.timeout * 2);
       if (!heard) return fail(std::move(heard.error()));
       answers.push_back(std::move(*heard));
     }
     return answers;
   }
   Result<void> publish(std::uint64_t step, Figures& figures) {
-    const auto answers = ask(trainers_, fmt::format("publish {}", step));
+    const auto answers = ask(trainers_, "publish", step);
     if (!answers) return fail(answers.error());
     double longest = 0;
     figures.sent.clear();
@@ -174,7 +120,7 @@ class Group {
   const WeightsOptions& options_;
   const WeightsWorld& world_;
   const std::stop_token stop_;
-  std::vector<Process> trainers_, ranks_;
+  std::vector<tool::Helper> trainers_, ranks_;
 };
 
 std::string list_of(const std::vector<std::string>& words) {
@@ -192,11 +138,18 @@ Result<double> best_write(const WeightsOptions& options, const std::stop_token& 
                           "--time", "0.25", "--repeats", "2", "--progress", "never", "--json", "-"},
                          tool::Descriptor());
   if (!child) return fail(std::move(child.error()));
+  const std::stop_callback interrupt(stop, [&] { child->signal(SIGKILL); });
   std::string text;
-  Result<bool> more = true;
-  while (more && *more) more = read_more(*child, text, Deadline::in(most_time), stop);
-  if (!more) return fail(std::move(more.error()));
-  child->reap();
+  const Deadline deadline = Deadline::in(most_time);
+  for (pollfd waited{child->output().get(), POLLIN, 0};;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline.left()).count();
+    char buffer[65536];
+    if (::poll(&waited, 1, static_cast<int>(left)) == 0)
+      return fail(Code::timed_out, "weft-perf: it did not answer in time");
+    const ssize_t got = ::read(waited.fd, buffer, sizeof buffer);
+    if (got <= 0) break;
+    text.append(buffer, static_cast<std::size_t>(got));
+  }
   const json results = json::parse(text, nullptr, false);
   double best = 0;
   if (results.is_object())

@@ -1,21 +1,15 @@
 #include "weights/side.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <iostream>
-#include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 #include <weft/weights.hpp>
 
+#include "common/helper.hpp"
+#include "common/pattern.hpp"
 #include "protocol/must.hpp"
 #include "weights/shared.hpp"
-#include "workload/pattern.hpp"
 
 namespace weft::perf {
 namespace {
@@ -57,21 +51,17 @@ std::uint64_t seed_of(const weights::Shard& shard, std::uint64_t content) {
 void fill_shards(const weights::Rank& rank, const Segment& segment, std::uint64_t content) {
   for (const weights::Shard& shard : rank.shards)
     visit_runs(shard, [&](std::uint64_t place, std::uint64_t from, std::uint64_t bytes) {
-      pattern(seed_of(shard, content), from, {segment.data() + place, bytes});
+      tool::pattern(seed_of(shard, content), from, {segment.data() + place, bytes});
     });
 }
 
 json check_shards(const weights::Rank& rank, const Segment& segment, std::uint64_t content) {
-  std::vector<std::byte> right;
   std::uint64_t checked = 0, wrong = 0;
   for (const weights::Shard& shard : rank.shards)
     visit_runs(shard, [&](std::uint64_t place, std::uint64_t from, std::uint64_t bytes) {
-      right.resize(bytes);
-      pattern(seed_of(shard, content), from, right);
       checked += bytes;
-      const std::byte* there = segment.data() + place;
-      if (std::memcmp(there, right.data(), bytes) != 0)
-        for (std::uint64_t i = 0; i < bytes; ++i) wrong += there[i] != right[i];
+      wrong +=
+          tool::difference({segment.data() + place, bytes}, seed_of(shard, content), from).count;
     });
   return {{"checked", checked}, {"wrong", wrong}};
 }
@@ -106,11 +96,9 @@ class RankSide {
 
   std::string address() const { return engine_.address(); }
 
-  json answer(const std::string& line) {
-    std::istringstream words(line);
-    std::string verb;
-    std::uint64_t number = 0;
-    words >> verb >> number;
+  json answer(const json& question) {
+    const auto verb = question.at("verb").get<std::string>();
+    const auto number = question.at("number").get<std::uint64_t>();
     if (verb == "fill") {
       fill_shards(rank_, *sets_.front().front(), number);
       return json::object();
@@ -124,7 +112,7 @@ class RankSide {
       const auto reading = must(subscriber_.value().read());
       return check_shards(rank_, *sets_[reading.set()].front(), number);
     }
-    throw std::runtime_error(fmt::format("'{}' is not known", line));
+    throw std::runtime_error(fmt::format("'{}' is not known", verb));
   }
 
  private:
@@ -138,36 +126,22 @@ class RankSide {
   std::optional<weights::Subscriber> subscriber_;
 };
 
-void tell_caller(const json& answer) {
-  std::cout << answer.dump() << std::endl;
-}
-
-bool hear(std::FILE* from, std::string& line) {
-  line.clear();
-  for (int c = std::fgetc(from); c != EOF; c = std::fgetc(from)) {
-    if (c == '\n') return true;
-    line += static_cast<char>(c);
-  }
-  return false;
-}
-
 }  // namespace
 
 std::optional<int> serve_weights_side(int count, char** words) {
-  if (count != 3 || std::string_view(words[1]) != weights_side_argument) return std::nullopt;
-  std::FILE* from = ::fdopen(std::atoi(words[2]), "r");
-  std::string line;
+  const auto caller = tool::Talk::of_helper(weights_side_argument, count, words);
+  if (!caller) return std::nullopt;
+  const Deadline furthest = Deadline::in(Deadline::furthest);
   try {
-    if (from == nullptr || !hear(from, line)) return 1;
-    const json told = json::parse(line);
+    const json told = must(caller->hear(furthest));
     const auto options = told.at("options").get<WeightsOptions>();
     const auto world = must(world_of(options));
     RankSide side(told, options, world.world);
-    tell_caller({{"address", side.address()}});
-    while (hear(from, line)) tell_caller(side.answer(line));
+    must(caller->say({{"address", side.address()}}));
+    while (const auto question = caller->hear(furthest)) must(caller->say(side.answer(*question)));
     return 0;
   } catch (const std::exception& error) {
-    tell_caller({{"error", error.what()}});
+    (void)caller->say({{"error", error.what()}});
     return 1;
   }
 }

@@ -5,15 +5,15 @@
 
 namespace weft::perf {
 
-/// The first argument of such a process; the second is the descriptor that it hears.
+/// The role of such a process.
 constexpr const char* weights_side_argument = "weft-weights-side";
 
-/// The exit status, if this process was started as one. It hears lines, and answers each with a
-/// line of JSON on standard output: {"error"}, or what was asked for.
+/// The exit status, if this process was started as one, a helper (common/helper.hpp).
 ///
-/// The first line is {"options", "trains", "number", "leader"}; the answer is {"address"}. Then a
-/// trainer hears "fill CONTENT" and "publish STEP" ({"seconds", "bytes"}), a rank "check CONTENT"
-/// ({"checked", "wrong"}). It ends when nobody speaks any more.
+/// Its task is {"options", "trains", "number", "leader"}; the answer is {"address"}. Then a trainer
+/// hears the "verb" "fill" with the "number" of a content, and "publish" with that of a step
+/// ({"seconds", "bytes"}), a rank "check" with that of a content ({"checked", "wrong"}). It ends
+/// when nobody speaks any more.
 std::optional<int> serve_weights_side(int count, char** words);
 
 }  // namespace weft::perf

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "raw/chunks.hpp"
-#include "raw/loop.hpp"
+#include "raw/process.hpp"
 #include "raw/side.hpp"
 
 namespace weft::perf {
@@ -93,10 +93,12 @@ TEST(RawConfig, CountsWhatIsNotedOfEachOperation) {
 TEST(RawLoop, RefusesWhatItCantDo) {
   RawConfig config;
   config.size = 0;
-  EXPECT_THAT(run_raw(config).error().message(), HasSubstr("start at 1"));
+  EXPECT_THAT(RawProcess::start(config, RawProcess::Role::target).error().message(),
+              HasSubstr("start at 1"));
   config.size = 1;
   config.endpoints = max_endpoints + 1;
-  EXPECT_THAT(run_raw(config).error().message(), HasSubstr("endpoints go from 1 to 16"));
+  EXPECT_THAT(RawProcess::start(config, RawProcess::Role::target).error().message(),
+              HasSubstr("endpoints go from 1 to 16"));
 }
 
 }  // namespace

@@ -195,11 +195,11 @@ TEST(Workload, ABlockHasRoomForAToken) {
 /// Neighbours swapped, a shift by one, and another request's bytes are all wrong.
 TEST(Pattern, DependsOnPositionAndSeed) {
   std::vector<std::byte> whole(4096), part(100);
-  pattern(9, 0, whole);
+  tool::pattern(9, 0, whole);
   for (const std::uint64_t from : {0, 1, 7, 8, 9, 1000, 3996}) {
-    pattern(9, from, part);
+    tool::pattern(9, from, part);
     EXPECT_EQ(std::memcmp(part.data(), whole.data() + from, part.size()), 0) << from;
-    pattern(10, from, part);
+    tool::pattern(10, from, part);
     EXPECT_NE(std::memcmp(part.data(), whole.data() + from, part.size()), 0) << from;
   }
   for (std::size_t i = 8; i + 8 <= whole.size(); i += 8)

@@ -109,7 +109,7 @@ Result<Findings> Decode::check(std::uint64_t number, const BlockTable& blocks) c
   nothing.key.request = number;
   nothing.tokens = 0;
   return own_.verify(blocks, nothing, stop_).map([](Findings findings) {
-    findings.bytes_checked = 0;  // They count when they hold something.
+    findings.checked = 0;  // They count when they hold something.
     return findings;
   });
 }

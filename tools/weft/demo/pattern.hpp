@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <span>
 #include <stop_token>
-#include <string>
 #include <vector>
 
+#include "common/pattern.hpp"
 #include "demo/page_map.hpp"
 
 namespace weft::tool {
@@ -17,11 +17,6 @@ struct PatternKey {
   std::uint64_t seed = 0;
   std::uint64_t request = 0;
 };
-
-/// The contents of a vector: word i (8 bytes, little-endian) is first_word + i * word_step, so each
-/// byte depends on request, layer, field, row, head and its own position. `field`: its code.
-std::uint64_t first_word(PatternKey key, const Vector& vector, std::uint64_t field) noexcept;
-constexpr std::uint64_t word_step = 0x9e3779b97f4a7c15;
 
 /// What goes from one rank to another, in terms of one of the two.
 struct Shared {
@@ -36,23 +31,11 @@ struct Shared {
   }
 };
 
-/// Memory that nobody may write holds this byte.
-constexpr std::byte canary{0xc5};
-
 /// The part of a request's blocks that has to hold the pattern; all else must be canary.
 struct Expected {
   PatternKey key;
   std::uint64_t tokens = 0;
   Shared shared = {};
-};
-
-/// The result of a check.
-struct Findings {
-  std::uint64_t bytes_checked = 0;
-  std::uint64_t bytes_wrong = 0;
-  std::string first;  ///< Where and what the first wrong byte is; empty if none.
-  bool right() const noexcept { return bytes_wrong == 0; }
-  void add(const Findings& other);
 };
 
 // A cache takes seconds: a stop ends each of these early.

@@ -23,7 +23,7 @@
 namespace weft::tool {
 
 /// Of these documents, told in Hello.
-constexpr std::uint32_t protocol_version = 3;
+constexpr std::uint32_t protocol_version = 4;
 
 /// Bounds against made-up numbers; far above any real run.
 constexpr std::uint64_t max_tokens = std::uint64_t{1} << 24;

@@ -216,8 +216,8 @@ void Measurement::into(RunReport& report) const {
   report.movement.route = route;
   std::sort(report.movement.rails.begin(), report.movement.rails.end(),
             [](const auto& a, const auto& b) { return a.rail < b.rail; });
-  report.bytes_checked = findings_.bytes_checked;
-  report.bytes_wrong = findings_.bytes_wrong;
+  report.bytes_checked = findings_.checked;
+  report.bytes_wrong = findings_.wrong;
   report.problem = findings_.first;
 }
 
