@@ -145,4 +145,29 @@ NearNode::~NearNode() {
   hwloc_bitmap_free(before_);
 }
 
+OneCore::OneCore(unsigned index) {
+  if (machine() == nullptr) return;
+  BitmapPtr all(hwloc_bitmap_alloc()), one(hwloc_bitmap_alloc());
+  if (!all || !one || hwloc_get_cpubind(machine(), all.get(), HWLOC_CPUBIND_THREAD) != 0) return;
+  const int cores = hwloc_get_nbobjs_inside_cpuset_by_type(machine(), all.get(), HWLOC_OBJ_CORE);
+  if (cores < 2) return;
+  const hwloc_obj_t core = hwloc_get_obj_inside_cpuset_by_type(
+      machine(), all.get(), HWLOC_OBJ_CORE, index % static_cast<unsigned>(cores));
+  if (core == nullptr || hwloc_bitmap_and(one.get(), all.get(), core->cpuset) != 0) return;
+  all_ = all.release();
+  one_ = one.release();
+}
+
+OneCore::~OneCore() {
+  keep(false);
+  hwloc_bitmap_free(one_);
+  hwloc_bitmap_free(all_);
+}
+
+void OneCore::keep(bool kept) {
+  if (kept == kept_ || all_ == nullptr) return;
+  hwloc_set_cpubind(machine(), kept ? one_ : all_, HWLOC_CPUBIND_THREAD);
+  kept_ = kept;
+}
+
 }  // namespace weft::topo

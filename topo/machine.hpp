@@ -43,4 +43,24 @@ class NearNode {
   hwloc_bitmap_s* before_ = nullptr;  // the cores that it had; null: unchanged
 };
 
+/// One of the calling thread's cores, on which it may be kept. All processes that may use the same
+/// cores count them alike.
+class OneCore {
+ public:
+  /// `index`: counted on from the first beyond the last.
+  explicit OneCore(unsigned index);
+  ~OneCore();
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+  /// Whether the thread keeps to it, or has all of its cores. Without effect if the system can't,
+  /// or if there is no other.
+  void keep(bool kept);
+
+ private:
+  hwloc_bitmap_s* all_ = nullptr;  // null: it can't be told
+  hwloc_bitmap_s* one_ = nullptr;
+  bool kept_ = false;
+};
+
 }  // namespace weft::topo

@@ -71,6 +71,7 @@ void tcp_quirks(const fi_info& info, Capability& record) {
   // whose own cache must have room for what is under way.
   Tuning::FewCores& few = record.tuning.few_cores;
   few.window_on_host = 1;
+  few.one_core = true;
   // Both streams carry a part: 1.2 to 1.5 times as fast at 256 to 512 KiB. Not where the kernel
   // paces streams: it takes a stream that carries half as much in a burst for half as fast.
   if (what_holds_streams_back().empty()) few.part = std::uint64_t{128} << 10;

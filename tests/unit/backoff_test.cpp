@@ -1,7 +1,7 @@
-// When a thread that looks again and again comes to sleep between its looks.
+// Who gets the core between two looks.
 #include <gtest/gtest.h>
 
-#include <thread>
+#include <atomic>
 
 #include "base/pace.hpp"
 #include "one_core.hpp"
@@ -11,6 +11,33 @@ namespace {
 
 using std::chrono::milliseconds;
 using weft::test::OneCore;
+
+/// How often another thread on this one's core has its turn during so many looks of this one's,
+/// which has had the core to itself for some others before.
+unsigned turns_of_another(unsigned looks_alone, unsigned looks) {
+  Backoff backoff;
+  for (unsigned i = 0; i < looks_alone; ++i) backoff(Clock::now());
+  std::atomic<unsigned> turns{0};
+  std::jthread other([&](const std::stop_token& stop) {
+    for (; !stop.stop_requested(); ++turns) sched_yield();
+  });
+  while (turns == 0) sched_yield();
+  turns = 0;
+  for (unsigned i = 0; i < looks; ++i) backoff(Clock::now());
+  return turns;
+}
+
+TEST(Backoff, WhoSharesTheCoreHasItAfterAlmostEachLook) {
+  const OneCore core;
+  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  EXPECT_GT(turns_of_another(0, 400), 50u);
+}
+
+TEST(Backoff, WhoComesToAThreadThatWasLongAloneHasItSoon) {
+  const OneCore core;
+  if (!core.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  EXPECT_GT(turns_of_another(4096, 1024), 250u);
+}
 
 /// Whether it comes to be so while this thread looks for something, which it never finds.
 bool comes_to_be_crowded(Nanoseconds within) {

@@ -1,4 +1,4 @@
-// For how long a thread takes its core for one that others want.
+// For how long a thread takes its core for one that others compute on.
 #include <gtest/gtest.h>
 
 #include "base/pace.hpp"
@@ -18,12 +18,20 @@ milliseconds lasts(const CpuPressure& cpu_pressure, Clock::time_point from) {
   return time;
 }
 
-TEST(CpuPressure, TakesASlice) {
+/// Two slices of somebody else's with nothing between them, the second until `back`.
+void lose_two_slices(CpuPressure& cpu_pressure, Clock::time_point back) {
+  cpu_pressure.waited(milliseconds(4), back - milliseconds(4));
+  cpu_pressure.waited(milliseconds(4), back);
+}
+
+TEST(CpuPressure, TakesSliceAfterSlice) {
   CpuPressure cpu_pressure;
   EXPECT_FALSE(cpu_pressure.at(start));
-  cpu_pressure.waited(milliseconds(3), start);
-  EXPECT_TRUE(cpu_pressure.at(start));
-  EXPECT_EQ(lasts(cpu_pressure, start), milliseconds(16));
+  cpu_pressure.waited(milliseconds(4), start);
+  EXPECT_FALSE(cpu_pressure.at(start)) << "somebody who moves bytes has the core so long";
+  cpu_pressure.waited(milliseconds(4), start + milliseconds(5));
+  EXPECT_TRUE(cpu_pressure.at(start + milliseconds(5)));
+  EXPECT_EQ(lasts(cpu_pressure, start + milliseconds(5)), milliseconds(16));
 }
 
 TEST(CpuPressure, IsNotMadeOfShortWaits) {
@@ -34,29 +42,37 @@ TEST(CpuPressure, IsNotMadeOfShortWaits) {
   }
 }
 
+TEST(CpuPressure, IsNotMadeOfSlicesNowAndThen) {
+  CpuPressure cpu_pressure;
+  for (int i = 0; i < 100; ++i) {
+    cpu_pressure.waited(milliseconds(4), start + i * milliseconds(15));
+    EXPECT_FALSE(cpu_pressure.at(start + i * milliseconds(15)));
+  }
+}
+
 TEST(CpuPressure, LastsTwiceAsLongEachTimeThatItIsFoundAgain) {
   CpuPressure cpu_pressure;
   auto now = start;
   for (const int each : {16, 32, 64, 128, 256, 512, 512, 512}) {
-    cpu_pressure.waited(milliseconds(4), now);
+    lose_two_slices(cpu_pressure, now);
     EXPECT_EQ(lasts(cpu_pressure, now), milliseconds(each));
-    now += milliseconds(each + 20);
+    now += milliseconds(each + 70);
   }
 }
 
-TEST(CpuPressure, IsForgottenWhereNobodyWantedTheCoreForLonger) {
+TEST(CpuPressure, IsForgottenWhereNobodyComputedForLonger) {
   CpuPressure cpu_pressure;
-  cpu_pressure.waited(milliseconds(4), start);
-  cpu_pressure.waited(milliseconds(4), start + milliseconds(20));
-  const auto much_later = start + milliseconds(20 + 32 + 2 * 32);
-  cpu_pressure.waited(milliseconds(4), much_later);
+  lose_two_slices(cpu_pressure, start);
+  lose_two_slices(cpu_pressure, start + milliseconds(30));
+  const auto much_later = start + milliseconds(30 + 2 * 32 + 2 * 32);
+  lose_two_slices(cpu_pressure, much_later);
   EXPECT_EQ(lasts(cpu_pressure, much_later), milliseconds(16));
 }
 
 TEST(CpuPressure, OneWaitIsCountedOnce) {
   CpuPressure cpu_pressure;
-  cpu_pressure.waited(milliseconds(4), start);
-  cpu_pressure.waited(milliseconds(4), start + milliseconds(8));
+  lose_two_slices(cpu_pressure, start);
+  lose_two_slices(cpu_pressure, start + milliseconds(8));
   EXPECT_EQ(lasts(cpu_pressure, start), milliseconds(16)) << "by whoever waited beside it";
 }
 

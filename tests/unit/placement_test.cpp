@@ -24,7 +24,7 @@ Capability sockets() {
                    .rails = 4,
                    .rails_sharing = 2,
                    .share = 128 * KiB,
-                   .few_cores = {.window_on_host = 1, .part = 128 * KiB}};
+                   .few_cores = {.window_on_host = 1, .one_core = true, .part = 128 * KiB}};
   return record;
 }
 
@@ -106,6 +106,7 @@ TEST(RailPlan, OnFewCores) {
   const RailPlan few = plan_rails(sockets(), {.cores = 2});
   EXPECT_EQ(few.window.bytes_to(true), 512 * KiB);
   EXPECT_EQ(few.window.bytes_to(false), 2 * MiB);
+  EXPECT_TRUE(few.one_core);
   EXPECT_EQ(few.part, 128 * KiB);
   EXPECT_EQ(few.share, 128 * KiB);
   EXPECT_EQ(plan_rails(sockets(), {.rails = 1, .cores = 2}).window.bytes_to(true), 2 * MiB)
@@ -113,6 +114,7 @@ TEST(RailPlan, OnFewCores) {
   EXPECT_EQ(plan_rails(sockets(), {.window = 3, .cores = 2}).window.bytes_to(true), 1536 * KiB);
   const RailPlan many = plan_rails(sockets(), {.cores = 4});
   EXPECT_EQ(many.window.bytes_to(true), 2 * MiB);
+  EXPECT_FALSE(many.one_core);
   EXPECT_EQ(many.part, 0U);
 
   EXPECT_TRUE(plan_rails(shared_memory(), {.cores = 3}).one_for_mapped);

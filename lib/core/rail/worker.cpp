@@ -56,10 +56,15 @@ void Worker::own(Rail& rail) {
   rail.set_worker(*this);
 }
 
-Result<void> Worker::start(int numa_node) {
-  return start_thread([this, numa_node] { loop(numa_node); }).map([this](std::thread started) {
+Result<void> Worker::start(Place place) {
+  return start_thread([this, place] { loop(place); }).map([this](std::thread started) {
     thread_ = std::move(started);
   });
+}
+
+void Worker::free_core() {
+  if (starved_.exchange(true) || !thread_.joinable()) return;
+  give_all_cores(thread_.native_handle());
 }
 
 void Worker::stop() {
@@ -320,8 +325,10 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
   for (Rail* rail : rails_) rail->peer_died(peer);
 }
 
-void Worker::loop(int numa_node) {
-  const topo::NearNode near(numa_node);
+void Worker::loop(Place place) {
+  const topo::NearNode near(place.numa_node);
+  std::optional<topo::OneCore> core;
+  if (place.core) core.emplace(*place.core);
   Clock::time_point idle_since;
   bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
@@ -344,6 +351,8 @@ void Worker::loop(int numa_node) {
       cold_ = false;
       in_flight = in_flight || has_work();
     }
+    // Where others compute, each core that it may have is one more that it may be given soon.
+    if (core) core->keep(!backoff.crowded(now) && !starved_.load(std::memory_order_relaxed));
     if (worked) continue;
     const auto idle = now - idle_since;
     if (idle < (in_flight ? std::max<Nanoseconds>(spin_, patience) : spin_) &&

@@ -31,9 +31,18 @@ class Worker {
   /// Before start().
   void own(Rail& rail);
   const std::vector<Rail*>& rails() const noexcept { return rails_; }
-  /// Starts the thread, on the cores near a NUMA node (-1: on any). Without it callers make the
-  /// steps.
-  Result<void> start(int numa_node);
+  /// Where its thread is best.
+  struct Place {
+    int numa_node = -1;  // on cores near it; -1: anywhere
+    // And there on this one, counted on beyond the last, unless others compute on it. Where both
+    // ends of a stream take turns on one core, the bytes under way stay in that core's cache.
+    std::optional<unsigned> core;
+  };
+  /// Starts the thread. Without it callers make the steps.
+  Result<void> start(Place place);
+  /// The thread did not run for a long time: it may have all its cores from now on, for others can
+  /// keep one from it (on Linux 6.18 a neighbour that yields in a loop does, for half a minute).
+  void free_core();
   /// Ends the thread after its current step. Nobody makes another one.
   void stop();
 
@@ -120,7 +129,7 @@ class Worker {
   template <typename Put>
   void put(Put&& put);
   void wake();
-  void loop(int numa_node);
+  void loop(Place place);
   std::size_t step(Clock::time_point now) WEFT_REQUIRES(driving_);
   std::size_t empty_inbox() WEFT_REQUIRES(driving_);
   bool has_work() const noexcept WEFT_REQUIRES(driving_);
@@ -145,6 +154,7 @@ class Worker {
   std::vector<Rail*> rails_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> starved_{false};  // it keeps to no core any more
   std::atomic<bool> asleep_{false};
   std::atomic<bool> standing_by_{false};  // asleep, for no longer than `takeover`
   int wake_fd_ = -1;

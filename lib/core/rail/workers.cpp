@@ -31,6 +31,7 @@ Result<void> Workers::start(const Rails& rails) {
     most = std::max(most, same.size());
   }
   const topo::Cores cores = topo::cores();
+  few_cores_ = cores.usable() < 4;
   if (cores.usable() < cores.allowed)
     log(LogLevel::info, "{} of {} cores count, by a CPU quota of {:.2f}", cores.usable(),
         cores.allowed, *cores.quota);
@@ -53,18 +54,26 @@ Result<void> Workers::start(const Rails& rails) {
   last_ticks_.resize(threads);
   if (config_.progress == Progress::manual) return {};
   for (std::size_t i = 0; i < threads; ++i)
-    if (auto started = workers_[i]->start(node_of(*workers_[i], rails)); !started) return started;
+    if (auto started = workers_[i]->start(place_of(*workers_[i], i, rails)); !started)
+      return started;
   return {};
 }
 
-/// That of the NICs of its rails, if those that have a place are in one; else -1.
-int Workers::node_of(const Worker& worker, const Rails& rails) const {
-  if (!config_.place_threads) return -1;
+/// At the NICs of its rails, if those that have a place are in one node. Engines that have as many
+/// threads take cores for them alike, so that both ends of what two rails send each other meet.
+Worker::Place Workers::place_of(const Worker& worker, std::size_t index, const Rails& rails) const {
+  Worker::Place place;
+  if (!config_.place_threads) return place;
   std::set<int> nodes;
-  for (const Rail* rail : worker.rails())
+  bool one_core = false;
+  for (const Rail* rail : worker.rails()) {
     nodes.insert(rails.locality().numa_node_of(rail->index()));
+    one_core = one_core || rail->plan().one_core;
+  }
   nodes.erase(-1);
-  return nodes.size() == 1 ? *nodes.begin() : -1;
+  if (nodes.size() == 1) place.numa_node = *nodes.begin();
+  if (one_core && workers_.size() > 1) place.core = static_cast<unsigned>(index);
+  return place;
 }
 
 void Workers::stop() {
@@ -90,6 +99,7 @@ bool Workers::all_ticked() {
   bool all = true;
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     const std::uint64_t ticks = workers_[i]->ticks();
+    if (ticks == last_ticks_[i]) workers_[i]->free_core();
     all = all && ticks != last_ticks_[i];
     last_ticks_[i] = ticks;
     workers_[i]->post([] {});
@@ -98,11 +108,16 @@ bool Workers::all_ticked() {
 }
 
 std::size_t Workers::progress(Clock::time_point now) {
-  // Those of the other threads' rails move on meanwhile.
-  if (config_.progress == Progress::threads) return workers_.front()->drive(now);
   std::size_t done = 0;
-  for (const auto& worker : workers_) done += worker->drive(now);
+  for (const auto& worker : driven_by_callers()) done += worker->drive(now);
   return done;
+}
+
+/// Under manual progress all. Where there are threads, and cores for them, the first: the others
+/// move on by themselves meanwhile.
+std::span<const std::unique_ptr<Worker>> Workers::driven_by_callers() const {
+  const bool all = config_.progress == Progress::manual || few_cores_;
+  return std::span(workers_).first(all ? workers_.size() : 1);
 }
 
 /// Manual progress, where others compute on the caller's core: instead of looking again sleeps

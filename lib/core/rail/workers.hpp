@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 #include <weft/engine.hpp>
 
@@ -35,7 +36,7 @@ class Workers {
   /// have slept: it is woken, and must have made one by the next time.
   bool all_ticked();
 
-  /// One round over all rails; over those of the first progress thread, where there are threads.
+  /// One round over the rails, or some of them: see driven_by_callers().
   /// Callbacks run inside it.
   std::size_t progress(Clock::time_point now);
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
@@ -65,12 +66,14 @@ class Workers {
   void end_all(const Error& error);
 
  private:
-  int node_of(const Worker& worker, const Rails& rails) const;
+  Worker::Place place_of(const Worker& worker, std::size_t index, const Rails& rails) const;
+  std::span<const std::unique_ptr<Worker>> driven_by_callers() const;
   void rest();
 
   const Config& config_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> last_ticks_;  // the control thread's
+  bool few_cores_ = false;                 // less than one for each end of two rails
 };
 
 template <typename Wait>
@@ -95,14 +98,18 @@ bool Workers::wait(Wait&& ended, Deadline deadline) {
 
 template <typename Done>
 void Workers::drive(Worker& worker, Done&& done, Clock::time_point until) {
-  worker.drive(Clock::now());
-  if (Clock::now() >= until) return;
   const auto look = [&] {
-    worker.drive(Clock::now());
+    const auto now = Clock::now();
+    if (few_cores_)
+      for (const auto& each : workers_) each->drive(now);
+    else
+      worker.drive(now);
     return done();
   };
+  if (look() || Clock::now() >= until) return;
   spin(look, until);
-  if (!done()) worker.hand_over();
+  if (done()) return;
+  for (const auto& each : workers_) each->hand_over();
 }
 
 }  // namespace weft::core

@@ -65,6 +65,7 @@ RailPlan plan_rails(const Capability& record, const RailOptions& options) {
   RailPlan plan;
   plan.rails = rails_of(record, options);
   plan.one_for_mapped = few.one_for_mapped && options.rails == 0;
+  plan.one_core = few.one_core;
   plan.maps_memory = record.maps_memory;
   plan.chunk = chunk_of(record, options);
   plan.share = std::max<std::uint64_t>(1, record.tuning.share);

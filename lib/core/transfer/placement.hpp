@@ -45,6 +45,7 @@ struct Window {
 struct RailPlan {
   unsigned rails = 1;           // over the NIC
   bool one_for_mapped = false;  // mapped memory keeps to the first rail
+  bool one_core = false;        // the rail's thread keeps to one core
   bool maps_memory = false;     // as Capability
   std::uint64_t chunk = 0;      // most bytes of an operation
   std::uint64_t share = 1;      // bytes queued on one rail from which another one helps

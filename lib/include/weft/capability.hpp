@@ -75,7 +75,8 @@ struct Tuning {
   /// Where the ends of two rails have less than a core each.
   struct FewCores {
     std::size_t window_on_host = 0;  ///< To peers of this machine, of several rails; 0: `window`.
-    bool one_for_mapped = false;     ///< Mapped memory (Capability::maps_memory) keeps to one rail.
+    bool one_core = false;  ///< A rail's thread keeps to one core, with the other end if it can.
+    bool one_for_mapped = false;  ///< Mapped memory (Capability::maps_memory) keeps to one rail.
     std::uint64_t part = 0;  ///< Bytes worth a rail of their own where no other transfer is queued;
                              ///< 0: a chunk.
   } few_cores;

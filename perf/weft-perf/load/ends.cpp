@@ -1,17 +1,6 @@
 #include "load/ends.hpp"
 
-#include <algorithm>
-
-#include "base/pace.hpp"
-
 namespace weft::perf {
-namespace {
-
-/// Config::spin's default.
-constexpr auto spin_time = std::chrono::microseconds(100);
-
-}  // namespace
-
 void Ends::tell(std::uint32_t operation) {
   const auto now = Clock::now();
   if (std::this_thread::get_id() == owner_) return own_.push_back({operation, now});
@@ -23,8 +12,6 @@ void Ends::tell(std::uint32_t operation) {
 
 void Ends::wait(Deadline deadline) {
   if (any()) return;
-  core::spin([this] { return any(); }, std::min(deadline.when(), Clock::now() + spin_time));
-  if (any() || deadline.passed()) return;
   std::unique_lock lock(mutex_);
   told_.wait_until(lock, deadline.when(), [&] { return any(); });
 }

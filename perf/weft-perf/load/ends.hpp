@@ -23,8 +23,7 @@ class Ends {
  public:
   /// From any thread.
   void tell(std::uint32_t operation);
-  /// Until some have ended that were not taken yet, or the deadline. Looks for a while before it
-  /// sleeps, as the engine's own waits do.
+  /// Until some have ended that were not taken yet, or the deadline.
   void wait(Deadline deadline);
   bool any() const noexcept { return count() > 0; }
   /// How many were told and not taken.

@@ -13,6 +13,8 @@ namespace {
 
 /// How long what was cancelled is waited for.
 constexpr auto draining_time = std::chrono::milliseconds(200);
+/// Config::spin's default.
+constexpr Nanoseconds spin_time = std::chrono::microseconds(100);
 
 /// `manual`: is_manual(engine).
 void wait_for_end(Engine& engine, bool manual, Ends& ends, Deadline deadline) {
@@ -139,11 +141,14 @@ Result<void> Transfers::outcome(std::uint32_t operation) {
   return {};
 }
 
-/// Which others have ended by the end of the oldest is seen then.
+/// The wait for a transfer makes progress with all. Where they end in order, which others have
+/// ended by the end of the oldest is seen then.
 void Transfers::wait(Ends& ends, Deadline deadline) {
-  if (in_order_ && !ends.any() && !under_way_.empty()) {
+  if (!manual_ && !ends.any() && !under_way_.empty()) {
     std::vector<Transfer>& oldest = slots_[under_way_.front()].transfers;
-    if (!oldest.empty()) (void)oldest.back().wait(deadline);
+    const Deadline until =
+        in_order_ ? deadline : Deadline::in(std::min(deadline.left(), spin_time));
+    if (!oldest.empty()) (void)oldest.back().wait(until);
   }
   wait_for_end(engine_, manual_, ends, deadline);
 }

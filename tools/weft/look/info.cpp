@@ -33,6 +33,7 @@ nlohmann::ordered_json to_json(const Tuning& tuning) {
           {"share", tuning.share},
           {"few_cores",
            {{"window_on_host", few.window_on_host},
+            {"one_core", few.one_core},
             {"one_for_mapped", few.one_for_mapped},
             {"part", few.part}}}};
 }
