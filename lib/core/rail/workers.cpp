@@ -31,7 +31,6 @@ Result<void> Workers::start(const Rails& rails) {
     most = std::max(most, same.size());
   }
   const topo::Cores cores = topo::cores();
-  few_cores_ = cores.usable() < 4;
   if (cores.usable() < cores.allowed)
     log(LogLevel::info, "{} of {} cores count, by a CPU quota of {:.2f}", cores.usable(),
         cores.allowed, *cores.quota);
@@ -116,7 +115,7 @@ std::size_t Workers::progress(Clock::time_point now) {
 /// Under manual progress all. Where there are threads, and cores for them, the first: the others
 /// move on by themselves meanwhile.
 std::span<const std::unique_ptr<Worker>> Workers::driven_by_callers() const {
-  const bool all = config_.progress == Progress::manual || few_cores_;
+  const bool all = config_.progress == Progress::manual;
   return std::span(workers_).first(all ? workers_.size() : 1);
 }
 

@@ -73,7 +73,6 @@ class Workers {
   const Config& config_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::uint64_t> last_ticks_;  // the control thread's
-  bool few_cores_ = false;                 // less than one for each end of two rails
 };
 
 template <typename Wait>
@@ -100,16 +99,13 @@ template <typename Done>
 void Workers::drive(Worker& worker, Done&& done, Clock::time_point until) {
   const auto look = [&] {
     const auto now = Clock::now();
-    if (few_cores_)
-      for (const auto& each : workers_) each->drive(now);
-    else
-      worker.drive(now);
+    worker.drive(now);
     return done();
   };
   if (look() || Clock::now() >= until) return;
   spin(look, until);
   if (done()) return;
-  for (const auto& each : workers_) each->hand_over();
+  worker.hand_over();
 }
 
 }  // namespace weft::core

@@ -12,6 +12,12 @@
 #include "path/describe.hpp"
 
 namespace weft::core {
+namespace {
+
+// Bytes that are under way on a rail while a thread that waits makes its steps.
+constexpr std::uint64_t most_driven = std::uint64_t{64} << 10;
+
+}  // namespace
 
 Transfers::Transfers(const Around& around)
     : around_(around),
@@ -386,8 +392,11 @@ void Transfers::take_part(TransferState& transfer, Deadline deadline) {
   const CallGate::Call call(around_.gate);
   if (call.refused()) return;
   if (transfer.submission().waiter_takes_part) inline_copy_.help(transfer, deadline);
+  // Of more the rails' threads do each its part, while this one sleeps.
+  Rail& rail = *around_.rails[transfer.rails().front()];
+  if (!deadline.passed() && rail.queued_before(Priority::bulk) > most_driven) return;
   around_.workers.drive(
-      around_.rails[transfer.rails().front()]->worker(), [&] { return transfer.ended(); },
+      rail.worker(), [&] { return transfer.ended(); },
       std::min(deadline.when(), Clock::now() + around_.config.spin));
 }
 
