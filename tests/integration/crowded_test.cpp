@@ -27,6 +27,13 @@ class Crowded : public testing::TestWithParam<std::string> {
   static constexpr std::size_t bytes = 65536;
   static constexpr Pair piece{0, 0, 4096};
 
+  /// Its threads keep to the core, too.
+  static Config here() {
+    Config config = config_for(GetParam());
+    config.place_threads = false;
+    return config;
+  }
+
   void SetUp() override {
     if (!core_.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
   }
@@ -50,7 +57,7 @@ class Crowded : public testing::TestWithParam<std::string> {
 };
 
 TEST_P(Crowded, MostOperationsDoNotWaitForATimeSlice) {
-  Couple pair = couple(config_for(GetParam()));
+  Couple pair = couple(here());
   Board board(pair, bytes, bytes);
   const Computing other;
   const Nanoseconds slice = longest_away();
@@ -62,9 +69,9 @@ TEST_P(Crowded, MostOperationsDoNotWaitForATimeSlice) {
 }
 
 TEST_P(Crowded, NorDoThoseOfACallerWhoMakesProgressHimself) {
-  Config manual = config_for(GetParam());
+  Config manual = here();
   manual.progress = Progress::manual;
-  Couple pair = couple(manual, config_for(GetParam()));
+  Couple pair = couple(manual, here());
   Board board(pair, bytes, bytes);
   const Computing other;
   const Nanoseconds slice = longest_away();

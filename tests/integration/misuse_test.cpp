@@ -95,9 +95,6 @@ TEST_P(Misuse, SegmentsOfAnotherEngine) {
   const Prepared prepared = must(pair.a.prepare(board.local, board.there, Direction::write, piece));
   EXPECT_TRUE(fails_with(pair.b.submit(prepared), Code::invalid_argument));
   EXPECT_FALSE(pair.b.publish("x", must(board.local.grant({}, Rights::read))));
-  EXPECT_TRUE(fails_with(pair.to_b.send(1, {}, soon()), Code::invalid_argument));
-  EXPECT_TRUE(fails_with(pair.to_b.signal({1}, soon()), Code::invalid_argument));
-  EXPECT_TRUE(fails_with(pair.to_b.expect(1, 1), Code::invalid_argument));
   board.expect_untouched();
 }
 

@@ -10,6 +10,7 @@
 #include "engines.hpp"
 #include "forwarding.hpp"
 #include "one_core.hpp"
+#include "rail/worker.hpp"
 #include "topo/machine.hpp"
 
 namespace weft::test {
@@ -75,6 +76,12 @@ class Placement : public testing::Test {
   }
 
   static Config sockets() { return config_for("tcp", 0); }
+  /// Of so many cores as the test's thread has.
+  static Config sockets_here() {
+    Config config = sockets();
+    config.place_threads = false;
+    return config;
+  }
   static constexpr std::size_t bytes = 8 << 20;
 
   /// Writes pieces so long one by one, until the threads are kept so: they are not while others
@@ -108,13 +115,43 @@ TEST_F(Placement, BothEndsOfAStreamMeetOnOneCore) {
 }
 
 TEST_F(Placement, ThreadsAreLeftAloneWhereThatIsWanted) {
-  Config config = sockets();
-  config.place_threads = false;
-  Couple pair = couple(config);
+  Couple pair = couple(sockets_here());
   Board board(pair, bytes, bytes);
   const Pair all[] = {{0, 0, bytes}};
   board.expect_moved(Direction::write, all);
   EXPECT_TRUE(kept_threads().empty());
+}
+
+TEST_F(Placement, ThreadsOfAnOpenerThatIsBoundToOneCoreHaveOthers) {
+  const OneCore bound;
+  if (!bound.kept()) GTEST_SKIP() << "threads can't be kept on one core here";
+  const auto others_kept = [](const Config& config) {
+    const Couple pair = couple(config);
+    int all = 0;
+    for (const auto& [core, threads] : kept_threads()) all += threads;
+    return all - 1;  // this one
+  };
+  EXPECT_EQ(others_kept(config_for("shm")), 0);
+  Config stay = config_for("shm");
+  stay.place_threads = false;
+  EXPECT_GT(others_kept(stay), 0);
+}
+
+TEST_F(Placement, AThreadThatGetsNoCoreIsGivenOthers) {
+  core::Worker worker(100us);
+  must(worker.start({.numa_node = -1, .core = 0}));
+  const auto comes_to = [](std::size_t kept) {
+    const Deadline deadline = soon();
+    while (kept_threads().size() != kept && !deadline.passed()) std::this_thread::sleep_for(1ms);
+    return kept_threads().size() == kept;
+  };
+  worker.post([] {});
+  EXPECT_TRUE(comes_to(1));
+  worker.free_core();
+  EXPECT_TRUE(comes_to(0));
+  worker.post([] {});
+  EXPECT_TRUE(worker.run([] {}, soon()));
+  EXPECT_TRUE(comes_to(0)) << "it keeps to none any more";
 }
 
 TEST_F(Placement, AnEngineLeavesItsCallersWhereTheyWere) {

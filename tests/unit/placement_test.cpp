@@ -112,6 +112,10 @@ TEST(RailPlan, OnFewCores) {
   EXPECT_EQ(plan_rails(sockets(), {.rails = 1, .cores = 2}).window.bytes_to(true), 2 * MiB)
       << "it is alone";
   EXPECT_EQ(plan_rails(sockets(), {.window = 3, .cores = 2}).window.bytes_to(true), 1536 * KiB);
+  EXPECT_EQ(few.rails, 2U);
+  EXPECT_EQ(plan_rails(sockets(), {.cores = 2, .polls = true}).rails, 1U);
+  EXPECT_EQ(plan_rails(sockets(), {.cores = 8, .polls = true}).rails,
+            plan_rails(sockets(), {.cores = 8}).rails);
   const RailPlan many = plan_rails(sockets(), {.cores = 4});
   EXPECT_EQ(many.window.bytes_to(true), 2 * MiB);
   EXPECT_FALSE(many.one_core);

@@ -56,20 +56,16 @@ class SignalsBlocked {
   sigset_t before_;
 };
 
-/// All cores of the process's control group.
-inline bool give_all_cores(pthread_t thread) {
-  cpu_set_t all;
-  std::memset(&all, 0xff, sizeof all);  // the kernel takes away what the group does not have
-  return pthread_setaffinity_np(thread, sizeof all, &all) == 0;
-}
-
-/// Threads started in its scope may have all cores of the process's control group, whatever core
-/// the calling thread is bound to: servers bind theirs to one, on which others poll.
+/// Threads started in its scope may have all cores of the process's control group, if the calling
+/// thread is bound to one: servers bind theirs so, and poll on it.
 class AllCores {
  public:
   AllCores() {
-    bound_ = pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) == 0 &&
-             give_all_cores(pthread_self());
+    if (pthread_getaffinity_np(pthread_self(), sizeof before_, &before_) != 0) return;
+    if (CPU_COUNT(&before_) != 1) return;
+    cpu_set_t all;
+    std::memset(&all, 0xff, sizeof all);  // the kernel takes away what the group does not have
+    bound_ = pthread_setaffinity_np(pthread_self(), sizeof all, &all) == 0;
   }
   ~AllCores() {
     if (bound_) pthread_setaffinity_np(pthread_self(), sizeof before_, &before_);

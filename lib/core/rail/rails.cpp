@@ -26,7 +26,8 @@ RailOptions rail_options(const Config& config) {
   return {.rails = config.rails,
           .chunk_bytes = config.chunk_bytes,
           .window = config.window,
-          .cores = topo::cores().usable()};
+          .cores = topo::cores().usable(),
+          .polls = config.polls};
 }
 
 /// How many receives a rail may post for requests and answers through bounce buffers, with as many

@@ -63,8 +63,8 @@ Result<void> Worker::start(Place place) {
 }
 
 void Worker::free_core() {
-  if (starved_.exchange(true) || !thread_.joinable()) return;
-  give_all_cores(thread_.native_handle());
+  if (!keeps_to_core_.load(std::memory_order_acquire) || starved_.exchange(true)) return;
+  pthread_setaffinity_np(thread_.native_handle(), sizeof cores_, &cores_);
 }
 
 void Worker::stop() {
@@ -328,7 +328,10 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 void Worker::loop(Place place) {
   const topo::NearNode near(place.numa_node);
   std::optional<topo::OneCore> core;
-  if (place.core) core.emplace(*place.core);
+  if (place.core && pthread_getaffinity_np(pthread_self(), sizeof cores_, &cores_) == 0) {
+    core.emplace(*place.core);
+    keeps_to_core_.store(true, std::memory_order_release);
+  }
   Clock::time_point idle_since;
   bool worked = true, cold = false;
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
@@ -386,7 +389,8 @@ Nanoseconds Worker::longest_sleep(Clock::time_point idle_since) const {
 }
 
 bool Worker::may_sleep(std::vector<pollfd>& waited) {
-  const Lock lock(driving_);
+  if (!driving_.try_lock()) return true;  // whoever makes a step sees what comes
+  const Lock lock(driving_, std::adopt_lock);
   return add_descriptors(waited);
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <poll.h>
+#include <sched.h>
 
 #include <atomic>
 #include <functional>
@@ -154,7 +155,9 @@ class Worker {
   std::vector<Rail*> rails_;
   std::thread thread_;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> starved_{false};  // it keeps to no core any more
+  cpu_set_t cores_{};  // all of the thread's, before it keeps to one
+  std::atomic<bool> keeps_to_core_{false};
+  std::atomic<bool> starved_{false};  // it keeps to none any more
   std::atomic<bool> asleep_{false};
   std::atomic<bool> standing_by_{false};  // asleep, for no longer than `takeover`
   int wake_fd_ = -1;

@@ -29,6 +29,7 @@ bool few_cores(const RailOptions& options) {
 unsigned rails_of(const Capability& record, const RailOptions& options) {
   if (options.rails > 0) return options.rails;
   const Tuning& best = record.tuning;
+  if (options.polls && few_cores(options) && best.few_cores.one_core) return 1;
   return std::max(std::min(rails_worth(options.cores), best.rails),
                   std::min(options.cores, best.rails_sharing));
 }

@@ -21,6 +21,7 @@ struct RailOptions {
   std::uint64_t chunk_bytes = 0;  // 0: automatic
   std::size_t window = 0;         // 0: automatic
   unsigned cores = 1;             // that the process may use
+  bool polls = false;             // the application takes one of them
 };
 
 /// What may be in flight on a rail. Each peer has its own window: a peer that takes nothing,

@@ -73,6 +73,7 @@ Result<Options> read_options(const abi::InitParameters& init) {
   if (options.config.name.empty()) options.config.name = engine_name(init.agent);
   options.config.peer_events = true;  // the inbox lives on them
   options.config.progress = Progress::threads;
+  options.config.polls = true;
   return options;
 }
 

@@ -21,6 +21,7 @@ namespace {
 struct Batch {
   Registration* local;
   abi::Metadata* remote;
+  std::uintptr_t local_base, remote_base;  // where their memory begins
   std::vector<Pair> pieces;
 };
 
@@ -44,10 +45,12 @@ const abi::Descriptor& memory_of(const abi::Metadata& remote) {
 /// In the order of their first descriptors.
 class Batches {
  public:
+  /// Most often all pieces, of which there are so many, are of one.
+  explicit Batches(std::size_t pieces) : pieces_(pieces) {}
   void add(const abi::MetaDescriptor& local, const abi::MetaDescriptor& remote) {
     Batch& batch = batch_of({local.metadata, remote.metadata});
-    batch.pieces.push_back({local.address - batch.local->of().address,
-                            remote.address - bases_.at(remote.metadata), local.bytes});
+    batch.pieces.push_back(
+        {local.address - batch.local_base, remote.address - batch.remote_base, local.bytes});
   }
   std::vector<Batch>& all() { return batches_; }
 
@@ -57,17 +60,21 @@ class Batches {
     const auto [known, added] = index_.try_emplace(key, batches_.size());
     if (added) {
       auto* local = static_cast<Registration*>(const_cast<abi::Metadata*>(key.local));
-      batches_.push_back({local, const_cast<abi::Metadata*>(key.remote), {}});
-      bases_.try_emplace(key.remote, memory_of(*key.remote).address);
+      batches_.push_back({local,
+                          const_cast<abi::Metadata*>(key.remote),
+                          local->of().address,
+                          memory_of(*key.remote).address,
+                          {}});
+      if (batches_.size() == 1) batches_.front().pieces.reserve(pieces_);
     }
     last_ = key;
     last_index_ = known->second;
     return batches_[last_index_];
   }
 
+  const std::size_t pieces_;
   std::vector<Batch> batches_;
   std::unordered_map<Key, std::size_t, KeyHash> index_;
-  std::unordered_map<const abi::Metadata*, std::uintptr_t> bases_;
   Key last_{};
   std::size_t last_index_ = 0;
 };
@@ -76,7 +83,7 @@ Result<Batches> sort_out(const abi::MetaList& local, const abi::MetaList& remote
   if (local.list.size() != remote.list.size())
     return fail(Code::invalid_argument, fmt::format("{} local descriptors and {} remote ones",
                                                     local.list.size(), remote.list.size()));
-  Batches batches;
+  Batches batches(local.list.size());
   for (std::size_t i = 0; i < local.list.size(); ++i) {
     const auto &here = local.list[i], &there = remote.list[i];
     if (here.bytes != there.bytes)

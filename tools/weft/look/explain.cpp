@@ -35,8 +35,8 @@ Answer ask(const ExplainOptions& options, Engine& engine, const std::string& add
     TransferOptions transfer;
     transfer.priority = options.priority;
     transfer.policy = options.policy;
-    return engine.explain(options.memory, peer, options.peer_memory.value_or(options.memory),
-                          options.direction, transfer);
+    return peer.explain(options.memory, options.peer_memory.value_or(options.memory),
+                        options.direction, transfer);
   });
   return {std::move(path), interrupt.signal()};
 }
