@@ -75,12 +75,12 @@ TEST_P(Messages, InManyPacketsStayInOrder) {
   Couple pair = wrapped<SmallPackets>([&] { return couple(config); });
   Board board(pair, 100'000, 100'000);
   const auto size_of = [](std::uint64_t i) { return i * 3571 % 10'001; };
-  const auto send = [&](Engine& engine, const Peer& peer) {
+  const auto send = [&](const Peer& peer) {
     for (std::uint64_t i = 0; i < count; ++i)
       if (!peer.send(i, pattern(size_of(i), i), soon())) return;
   };
-  std::jthread there([&] { send(pair.a, pair.to_b); });
-  std::jthread back([&] { send(pair.b, pair.to_a); });
+  std::jthread there([&] { send(pair.to_b); });
+  std::jthread back([&] { send(pair.to_a); });
   const Pair piece[] = {{0, 0, 100'000}};
   for (std::uint64_t i = 0; i < count; ++i) {
     const Message at_b = must(pair.to_a.recv(0, 0, soon()));
@@ -139,11 +139,11 @@ TEST_P(Messages, TenThousandEachWayAtOnce) {
   constexpr std::uint64_t count = 10'000, tags = 5;
   Couple pair = couple(config);
   const auto size_of = [](std::uint64_t i) { return 8 + i * 37 % 900; };
-  const auto send = [&](Engine& engine, const Peer& peer, std::uint64_t salt) {
+  const auto send = [&](const Peer& peer, std::uint64_t salt) {
     for (std::uint64_t i = 0; i < count; ++i)
       if (!peer.send(i % tags, pattern(size_of(i), salt + i), soon())) return;
   };
-  const auto receive = [&](Engine& engine, const Peer& peer, std::uint64_t salt, int& wrong) {
+  const auto receive = [&](const Peer& peer, std::uint64_t salt, int& wrong) {
     // The messages of each tag in their order, the tags in turn.
     for (std::uint64_t i = 0; i < count; ++i) {
       const auto got = peer.recv(i % tags, exactly, soon());
@@ -156,10 +156,10 @@ TEST_P(Messages, TenThousandEachWayAtOnce) {
   int wrong_at_a = 0, wrong_at_b = 0;
   {
     std::vector<std::jthread> threads;
-    threads.emplace_back([&] { send(pair.a, pair.to_b, 1'000'000); });
-    threads.emplace_back([&] { send(pair.b, pair.to_a, 2'000'000); });
-    threads.emplace_back([&] { receive(pair.a, pair.to_b, 2'000'000, wrong_at_a); });
-    threads.emplace_back([&] { receive(pair.b, pair.to_a, 1'000'000, wrong_at_b); });
+    threads.emplace_back([&] { send(pair.to_b, 1'000'000); });
+    threads.emplace_back([&] { send(pair.to_a, 2'000'000); });
+    threads.emplace_back([&] { receive(pair.to_b, 2'000'000, wrong_at_a); });
+    threads.emplace_back([&] { receive(pair.to_a, 1'000'000, wrong_at_b); });
   }
   EXPECT_EQ(wrong_at_a, 0);
   EXPECT_EQ(wrong_at_b, 0);
