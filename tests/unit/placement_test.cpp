@@ -381,6 +381,7 @@ TEST(Place, ACallerThatDrivesPostsWhatIsSmall) {
   EXPECT_FALSE(posts({.bytes = 1, .waits = true}, drives));
   EXPECT_FALSE(posts({.bytes = 1}, {.inline_bytes = limit, .drives = true, .in_callback = true}));
   EXPECT_FALSE(posts({.bytes = 1}, {.inline_bytes = limit}));
+  EXPECT_TRUE(posts({.bytes = limit / 4}, {.inline_bytes = limit, .drives_rail = true}));
 }
 
 TEST(Place, ThreadsThatWaitHelpTheOnlyRailsThread) {

@@ -291,7 +291,7 @@ Result<std::shared_ptr<Submitted>> Transfers::submit_prepared(
   shape->in_time = begun < std::min(deadline, lease_end);
   Caller caller = inline_copy_.caller(*shape, admission_);
   const Rail& first = *around_.rails[prepared->path->rails().front()];
-  caller.drives_rail = caller.drives || first.worker().driven(now);
+  caller.drives_rail = first.worker().driven(now);
   const auto copied = inline_copy_.submit(*shape, first.plan(), caller,
                                           {*prepared, picks, now, std::min(deadline, lease_end)});
   if (copied && is_over(*prepared, *shape, *copied)) {

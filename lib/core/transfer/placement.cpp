@@ -167,8 +167,9 @@ std::size_t choose_rails(const TransferShape& shape, const RailPlan& rail,
 /// provider blocks.
 bool posts_inline(const TransferShape& shape, const Caller& caller, std::size_t rails) {
   const bool by_device = shape.staged || shape.transport == TransportKind::device_copy;
-  return caller.drives_rail && rails == 1 && !shape.contact && !by_device && !shape.waits &&
-         !caller.in_callback && shape.bytes <= always_inline(shape.priority, caller.inline_bytes);
+  return (caller.drives || caller.drives_rail) && rails == 1 && !shape.contact && !by_device &&
+         !shape.waits && !caller.in_callback &&
+         shape.bytes <= always_inline(shape.priority, caller.inline_bytes);
 }
 
 /// Threads that wait help the thread of a transfer's only rail: several rails' threads need the

@@ -78,7 +78,7 @@ struct TransferShape {
 struct Caller {
   std::uint64_t inline_bytes = 0;  // Config::inline_copy_bytes
   bool drives = false;             // Progress::manual
-  bool drives_rail = false;        // or makes the steps of the path's first rail at present
+  bool drives_rail = false;        // polls, and so makes the steps of the path's first rail
   bool in_callback = false;        // must not wait, and may be called by such a transfer itself
   bool idle = false;    // has nothing else under way, and has looked at each end, or let go of it
   bool prompt = false;  // waits for large transfers as soon as it has submitted them

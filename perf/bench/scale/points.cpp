@@ -153,7 +153,7 @@ Result<Costs> of_peers(std::size_t count, Deadline deadline) {
                  [&] { return work::connect(*engine, *addresses, deadline, peers); })
       .and_then([&] {
         return measure(costs, "look up its grant", count,
-                       [&] { return work::lookup(*engine, peers, published, deadline, remotes); });
+                       [&] { return work::lookup(peers, published, deadline, remotes); });
       })
       .and_then([&] {
         return measure(costs, "prepare", count, [&] {

@@ -29,9 +29,8 @@ Result<void> drive(Engine& engine, const Transfer& transfer) {
   return {};
 }
 
-[[gnu::noinline]] Result<void> lookup(Engine& engine, std::span<const Peer> peers,
-                                      const std::string& name, Deadline deadline,
-                                      std::vector<Remote>& into) {
+[[gnu::noinline]] Result<void> lookup(std::span<const Peer> peers, const std::string& name,
+                                      Deadline deadline, std::vector<Remote>& into) {
   for (const Peer& peer : peers)
     if (auto kept = keep(peer.lookup(name, deadline), into); !kept) return kept;
   return {};

@@ -13,8 +13,8 @@ namespace weft::perf::work {
 Result<void> connect(Engine& engine, std::span<const std::string> addresses, Deadline deadline,
                      std::vector<Peer>& into);
 /// The grant that each peer has published under that name.
-Result<void> lookup(Engine& engine, std::span<const Peer> peers, const std::string& name,
-                    Deadline deadline, std::vector<Remote>& into);
+Result<void> lookup(std::span<const Peer> peers, const std::string& name, Deadline deadline,
+                    std::vector<Remote>& into);
 /// `count` segments of so many bytes, one behind the other.
 Result<void> add(Engine& engine, std::byte* memory, std::size_t bytes, std::size_t count,
                  std::vector<Segment>& into);
