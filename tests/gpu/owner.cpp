@@ -9,7 +9,7 @@ namespace weft::test {
 namespace {
 
 /// "check SIGNALS SEED [SEED TO FROM LENGTH]..."
-std::string check(std::istringstream& words, Engine& engine, const Peer& peer, const Store& store) {
+std::string check(std::istringstream& words, const Peer& peer, const Store& store) {
   std::uint64_t signals = 0, seed = 0;
   words >> signals >> seed;
   std::vector<Landed> pieces;
@@ -35,7 +35,7 @@ int own(Line& parent, const std::vector<std::string>& arguments) {
     std::istringstream words(parent.hear(Deadline::in(120s)));
     std::string verb;
     words >> verb;
-    if (verb == "check") parent.say(check(words, engine, peer, store));
+    if (verb == "check") parent.say(check(words, peer, store));
     if (verb == "fill") {
       std::uint64_t seed = 0;
       words >> seed;

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <weft/memory.hpp>
 #include <weft/transfer.hpp>
 
 #include "mapped_memory.hpp"
