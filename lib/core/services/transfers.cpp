@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <tuple>
 
 #include "base/thread.hpp"
 #include "control/plane.hpp"
@@ -16,6 +17,8 @@ namespace {
 
 // Bytes that are under way on a rail while a thread that waits makes its steps.
 constexpr std::uint64_t most_driven = std::uint64_t{64} << 10;
+// A caller that polls may have others to look at.
+constexpr auto longest_look = std::chrono::microseconds(50);
 
 }  // namespace
 
@@ -392,9 +395,16 @@ void Transfers::take_part(TransferState& transfer, Deadline deadline) {
   const CallGate::Call call(around_.gate);
   if (call.refused()) return;
   if (transfer.submission().waiter_takes_part) inline_copy_.help(transfer, deadline);
-  // Of more the rails' threads do each its part, while this one sleeps.
   Rail& rail = *around_.rails[transfer.rails().front()];
-  if (!deadline.passed() && rail.queued_before(Priority::bulk) > most_driven) return;
+  if (rail.queued_before(Priority::bulk) > most_driven) {
+    // The rails' threads do each its part, while this one sleeps. One that polls leaves its core to
+    // them where they copy.
+    if (!deadline.passed()) return;
+    if (rail.plan().maps_memory) {
+      std::ignore = transfer.wait_ended(Deadline::in(longest_look));
+      return;
+    }
+  }
   around_.workers.drive(
       rail.worker(), [&] { return transfer.ended(); },
       std::min(deadline.when(), Clock::now() + around_.config.spin));
