@@ -423,7 +423,7 @@ bool Worker::sleep(Clock::time_point idle_since) {
                      [](const pollfd& each) { return each.revents != 0; });
 }
 
-/// Somebody else makes the steps. What is offered meanwhile he sees, or this thread after its
+/// Another thread makes the steps. It sees what is offered meanwhile, or this thread does after its
 /// sleep.
 void Worker::stand_by() {
   std::vector<pollfd> waited{{wake_fd_, POLLIN, 0}};

@@ -41,8 +41,8 @@ class Worker {
   };
   /// Starts the thread. Without it callers make the steps.
   Result<void> start(Place place);
-  /// The thread did not run for a long time: it may have all its cores from now on, for others can
-  /// keep one from it (on Linux 6.18 a neighbour that yields in a loop does, for half a minute).
+  /// The thread did not run for a long time: from now on it may have all its cores. Others can keep
+  /// one core from it (on Linux 6.18 a neighbour that yields in a loop did, for half a minute).
   void free_core();
   /// Ends the thread after its current step. Nobody makes another one.
   void stop();
@@ -113,11 +113,11 @@ class Worker {
 
   static constexpr Clock::rep never = std::numeric_limits<Clock::rep>::max();
 
-  // A thread that has looked will look again within this time, most often.
+  // A thread that has looked most often looks again within this time.
   static constexpr Nanoseconds close_together = std::chrono::microseconds(100);
-  // One that looked so often, so close together, does nothing else. That it stopped is known
+  // One that has looked so often in a row, that close together, does nothing else.
   static constexpr unsigned close_looks = 8;
-  // after this time, for which peers and other transfers may have to wait.
+  // How long after its last look the progress thread goes on. Peers may wait for so long.
   static constexpr Nanoseconds takeover = std::chrono::milliseconds(1);
 
   bool looks_closely() const noexcept {
