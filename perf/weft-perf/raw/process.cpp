@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -39,6 +40,11 @@ void end_with_caller() {
 /// Of the loop: the time that it is measured, a fifth of that before, and a stall in either.
 Deadline end_of_loop(const RawConfig& config) {
   return Deadline::in(std::chrono::milliseconds(2 * config.max_ms + 3 * config.timeout_ms));
+}
+
+/// What libfabric's shm has of a side.
+void remove_shared_memory(pid_t side) {
+  for (unsigned i = 0; i < max_endpoints; ++i) ::shm_unlink(shm_name(side, i).c_str());
 }
 
 Deadline end_of_step(const RawConfig& config) {
@@ -87,6 +93,7 @@ void serve_side(const tool::Talk& caller, const RawConfig& config, bool initiato
     take_steps(*side, caller, config, initiator);
   } catch (const std::exception& error) {
     (void)caller.say({{"error", error.what()}});
+    remove_shared_memory(::getpid());  // the caller may be gone
     std::_Exit(1);
   }
 }
@@ -107,7 +114,7 @@ RawProcess::~RawProcess() {
   /// It closes what it has, and with it what libfabric keeps under /dev/shm.
   const pid_t pid = helper_.pid();
   helper_.end(finished_ ? Deadline::in(grace) : Deadline::now());
-  for (unsigned i = 0; i < max_endpoints; ++i) ::shm_unlink(shm_name(pid, i).c_str());
+  remove_shared_memory(pid);
 }
 
 Result<Json> RawProcess::ask(const Json& step) {
