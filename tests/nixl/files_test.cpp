@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -257,6 +258,10 @@ TEST_P(Files, AreTheBackendsOwn) {
     EXPECT_EQ(a.deregister(file), Status::success);
     EXPECT_EQ(a.deregister(linked), Status::success);
   }
+  // The last to let go of it may be a progress thread.
+  const Deadline deadline = Deadline::in(std::chrono::seconds(10));
+  while (descriptors_of(path) > 0 && !deadline.passed())
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_EQ(descriptors_of(path), 0);
 }
 
