@@ -142,7 +142,8 @@ void Worker::settle() {
 }
 
 void Worker::park(std::shared_ptr<TransferState> transfer) {
-  post([this, transfer = std::move(transfer)] { parked_.push_back(transfer); });
+  post([this, transfer = std::move(transfer)]()
+           WEFT_REQUIRES(driving_) { parked_.push_back(transfer); });
 }
 
 std::size_t Worker::look_at_parked() {

@@ -182,10 +182,10 @@ class Worker {
   bool over_ WEFT_GUARDED_BY(driving_) = false;  // nobody makes steps any more
   std::atomic<Clock::rep> looked_at_{0};         // by drive(); written with driving_
   std::atomic<unsigned> looks_in_a_row_{0};
-  std::atomic<std::uint64_t> ticks_{0};                      // read by others seldom
-  std::atomic<std::thread::id> stepping_{};                  // no thread's between two steps
-  std::size_t attended_here_ WEFT_GUARDED_BY(driving_) = 0;  // within this step
-  bool cold_ WEFT_GUARDED_BY(driving_) = false;              // the thread has just slept
+  std::atomic<std::uint64_t> ticks_{0};          // read by others seldom
+  std::atomic<std::thread::id> stepping_{};      // no thread's between two steps
+  std::size_t attended_here_ = 0;                // within this step, by its thread
+  bool cold_ WEFT_GUARDED_BY(driving_) = false;  // the thread has just slept
   Inbox taken_ WEFT_GUARDED_BY(driving_);
   std::vector<std::shared_ptr<TransferState>> parked_ WEFT_GUARDED_BY(driving_);
   Clock::time_point look_again_at_ WEFT_GUARDED_BY(driving_){};
