@@ -76,12 +76,6 @@ class Placement : public testing::Test {
   }
 
   static Config sockets() { return config_for("tcp", 0); }
-  /// Of so many cores as the test's thread has.
-  static Config sockets_here() {
-    Config config = sockets();
-    config.place_threads = false;
-    return config;
-  }
   static constexpr std::size_t bytes = 8 << 20;
 
   /// Writes pieces so long one by one, until the threads are kept so: they are not while others
@@ -115,7 +109,9 @@ TEST_F(Placement, BothEndsOfAStreamMeetOnOneCore) {
 }
 
 TEST_F(Placement, ThreadsAreLeftAloneWhereThatIsWanted) {
-  Couple pair = couple(sockets_here());
+  Config config = sockets();
+  config.place_threads = false;
+  Couple pair = couple(config);
   Board board(pair, bytes, bytes);
   const Pair all[] = {{0, 0, bytes}};
   board.expect_moved(Direction::write, all);

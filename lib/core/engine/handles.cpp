@@ -51,8 +51,7 @@ Result<bool> wait_for_arrival(const std::shared_ptr<Awaited>& awaited, Deadline 
         const core::CallGate::Call call(engine.gate);
         if (call.refused() || core::InCallback::now()) return;
         engine.workers.drive(
-            awaited->peer->message_rail().worker(), [&] { return awaited->done(); },
-            std::min(deadline.when(), Clock::now() + engine.config.spin));
+            awaited->peer->message_rail().worker(), [&] { return awaited->done(); }, deadline);
       });
 }
 

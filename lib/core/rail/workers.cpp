@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <map>
-#include <mutex>
 #include <set>
 
 #include "base/log.hpp"
@@ -107,16 +106,10 @@ bool Workers::all_ticked() {
 }
 
 std::size_t Workers::progress(Clock::time_point now) {
+  if (config_.progress == Progress::threads) return workers_.front()->drive(now);
   std::size_t done = 0;
-  for (const auto& worker : driven_by_callers()) done += worker->drive(now);
+  for (const auto& worker : workers_) done += worker->drive(now);
   return done;
-}
-
-/// Under manual progress all. Where there are threads, and cores for them, the first: the others
-/// move on by themselves meanwhile.
-std::span<const std::unique_ptr<Worker>> Workers::driven_by_callers() const {
-  const bool all = config_.progress == Progress::manual;
-  return std::span(workers_).first(all ? workers_.size() : 1);
 }
 
 /// Manual progress, where others compute on the caller's core: instead of looking again sleeps

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 #include <weft/engine.hpp>
 
@@ -36,17 +35,17 @@ class Workers {
   /// have slept: it is woken, and must have made one by the next time.
   bool all_ticked();
 
-  /// One round over the rails, or some of them: see driven_by_callers().
-  /// Callbacks run inside it.
+  /// One round over all rails under manual progress, else over those of the first thread: the
+  /// others move on by themselves. Callbacks run inside it.
   std::size_t progress(Clock::time_point now);
   /// Waits for `ended(deadline)`, making progress meanwhile if that is the caller's to do.
   template <typename Wait>
   bool wait(Wait&& ended, Deadline deadline);
 
-  /// By a thread that looks for an end at a rail: makes its worker's steps until `done`, or until
-  /// then; one at least.
+  /// By a thread that waits for something of a rail's: makes its worker's steps until `done`, for
+  /// Config::spin at most; one at least.
   template <typename Done>
-  void drive(Worker& worker, Done&& done, Clock::time_point until);
+  void drive(Worker& worker, Done&& done, Deadline deadline);
 
   /// Runs a task between two steps of the worker, and waits for it. False if it was not run by the
   /// deadline; then it never is.
@@ -67,7 +66,6 @@ class Workers {
 
  private:
   Worker::Place place_of(const Worker& worker, std::size_t index, const Rails& rails) const;
-  std::span<const std::unique_ptr<Worker>> driven_by_callers() const;
   void rest();
 
   const Config& config_;
@@ -96,16 +94,15 @@ bool Workers::wait(Wait&& ended, Deadline deadline) {
 }
 
 template <typename Done>
-void Workers::drive(Worker& worker, Done&& done, Clock::time_point until) {
+void Workers::drive(Worker& worker, Done&& done, Deadline deadline) {
+  const auto until = std::min(deadline.when(), Clock::now() + config_.spin);
   const auto look = [&] {
-    const auto now = Clock::now();
-    worker.drive(now);
+    worker.drive(Clock::now());
     return done();
   };
   if (look() || Clock::now() >= until) return;
   spin(look, until);
-  if (done()) return;
-  worker.hand_over();
+  if (!done()) worker.hand_over();
 }
 
 }  // namespace weft::core

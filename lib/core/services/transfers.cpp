@@ -406,8 +406,7 @@ void Transfers::take_part(TransferState& transfer, Deadline deadline) {
     }
   }
   around_.workers.drive(
-      rail.worker(), [&] { return transfer.ended(); },
-      std::min(deadline.when(), Clock::now() + around_.config.spin));
+      rail.worker(), [&] { return transfer.ended(); }, deadline);
 }
 
 void Transfers::offer_again(const std::shared_ptr<TransferState>& transfer) {
