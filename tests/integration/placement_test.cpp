@@ -1,12 +1,16 @@
 // On two cores: which rails carry what, and the threads of those over sockets: both ends of each on
 // one core while much moves, apart while little does.
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <thread>
 
 #include "base/pace.hpp"
+#include "base/thread.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
 #include "one_core.hpp"
@@ -46,6 +50,24 @@ std::map<std::size_t, int> kept_threads() {
       if (CPU_ISSET(core, &cores)) ++kept[core];
   }
   return kept;
+}
+
+/// How many of this process's threads have asked for short turns.
+int threads_with_short_turns() {
+  int count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    struct {
+      std::uint32_t size, policy;
+      std::uint64_t flags;
+      std::int32_t nice;
+      std::uint32_t priority;
+      std::uint64_t runtime, deadline, period;
+    } told{};
+    const pid_t id = std::stoi(task.path().filename());
+    if (syscall(SYS_sched_getattr, id, &told, sizeof told, 0) == 0 && told.runtime == 100'000)
+      ++count;
+  }
+  return count;
 }
 
 constexpr std::uint64_t part = 128 << 10;
@@ -106,6 +128,19 @@ TEST_F(Placement, BothEndsOfAStreamMeetOnOneCore) {
     EXPECT_TRUE(come_to(pair, board, piece, {2, 2})) << piece;
   const Pair all[] = {{0, 0, bytes}};
   board.expect_pieces(Direction::write, all);
+}
+
+TEST(ShortTurns, ThreadsThatPeersWaitForHaveThem) {
+  int known = 0;
+  std::thread([&] {
+    core::take_short_turns();
+    known = threads_with_short_turns();
+  }).join();
+  if (known == 0) GTEST_SKIP() << "this kernel knows none";
+  Config config = config_for("tcp", 0);
+  config.threads = 1;
+  const Engine engine = must(Engine::open(config));
+  EXPECT_EQ(threads_with_short_turns(), 4) << "progress, upkeep, control and its setup";
 }
 
 TEST_F(Placement, ThreadsAreLeftAloneWhereThatIsWanted) {

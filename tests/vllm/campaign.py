@@ -17,6 +17,7 @@ GROUPS = {
     groups.push: ("push",),
     groups.mla: ("mla",),
     groups.blocks: ("blocks",),
+    groups.waits: ("waits", "stalls"),
     groups.new_weights: UPDATES,
 }
 COMPARED_WITH_ONE = (groups.pull, groups.push)
@@ -28,13 +29,16 @@ ABOUT = {
     "push": "NixlPushConnector: prefill writes; otherwise as tokens",
     "mla": "a model with one latent vector for all heads: tokens equal those over UCX",
     "blocks": "prefill's blocks are half as long as decode's: tokens equal those over UCX",
+    "waits": "decode's wait for its KV cache, beside UCX: 600 and 2,000 tokens, 8 at a time",
+    "stalls": "the same beside six processes that compute",
     "updates": "a trainer's new weights: tokens equal those of a fresh load, three steps in a row",
     "trainer_killed": "a trainer is killed in the midst of a step: the tokens stay",
 }
 # Where a stopped process would stop the transfer, and where one way is enough.
-OVER = {"frozen": ("tcp", "efa"), "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",)}
+OVER = {"frozen": ("tcp", "efa"), "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",),
+        "waits": ("tcp", "shm"), "stalls": ("tcp", "shm")}
 # Those look at Weft's counters to see that a read is under way, compare with UCX, or have no NIXL.
-OF_WEFT = ("frozen", "killed", "mla", "blocks", *UPDATES)
+OF_WEFT = ("frozen", "killed", "mla", "blocks", "waits", "stalls", *UPDATES)
 
 
 class Campaign:

@@ -1,8 +1,12 @@
 """What is tested between running engines. Each case raises Wrong where vLLM does not do what it
 should, and returns a sentence about what it saw."""
 
+import contextlib
 import itertools
 import random
+import statistics
+import subprocess
+import sys
 import time
 
 from engines import TO_BE_FETCHED
@@ -235,3 +239,63 @@ class Failures:
         self.pair.prefill = another()
         self._check_served("by the next prefill")
         return f"ended {seconds:.1f} s after the kill; the next prefill served"
+
+
+class Waits:
+    """How long decode takes to its first token. It computes the last token of the prompt only: the
+    rest is the wait for the KV cache."""
+
+    def __init__(self, pair):
+        self.pair = pair
+
+    def measure(self, length, at_a_time, rounds):
+        """Seconds until all of a round had theirs."""
+        rounds = [self._once(length, at_a_time, 1000 * at_a_time + each) for each in range(rounds + 1)]
+        return rounds[1:]  # The first meets the peer.
+
+    def _once(self, length, at_a_time, seed):
+        asked = []
+        for each in range(at_a_time):
+            prompt, name = prompt_of(length, 100 * seed + each), next(names)
+            asked.append(request(prompt, prefilled(self.pair.prefill, prompt, name), 1, name))
+        begun = time.monotonic()
+        answers = self.pair.decode.generate(asked)
+        took = time.monotonic() - begun
+        for answer in answers:
+            check(answer["ended"] == "length", f"a request ended with '{answer['ended']}'")
+        return took
+
+    def waits(self):
+        return {f"{at_a_time} x {length} tokens": self.measure(length, at_a_time, rounds)
+                for length, at_a_time, rounds in ((600, 1, 20), (2000, 1, 20), (600, 8, 10))}
+
+    def stalls(self):
+        with computing(6):
+            return {"600 tokens beside six that compute": self.measure(600, 1, 20)}
+
+
+def not_longer(seconds, than):
+    """By the medians: single requests wait for half a minute over UCX, too, where Linux 6.18 keeps
+    decode's main thread off the core that vLLM binds prefill's to as well."""
+    said = [f"{what}: {told(seconds[what])}, and over UCX {told(than[what])}" for what in than]
+    slower = [what for what in than
+              if statistics.median(seconds[what]) > 1.25 * statistics.median(than[what])]
+    check(not slower, "; ".join(said))
+    return "; ".join(said)
+
+
+def told(seconds):
+    return f"{1e3 * statistics.median(seconds):.0f} ms, at most {1e3 * max(seconds):.0f}"
+
+
+@contextlib.contextmanager
+def computing(count):
+    """Processes beside the engines that never wait, in sessions of their own."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"], start_new_session=True)
+              for _ in range(count)]
+    try:
+        yield
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()

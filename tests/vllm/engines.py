@@ -29,6 +29,7 @@ TO_BE_FETCHED = {
     "remote_block_ids": None, "remote_host": None, "remote_port": None}
 # Silence that counts as death: less than the usual 15 s, since `frozen` waits for it.
 DEATH_AFTER = "10s"
+OWN = "WeftConnector"
 ROLES = {"prefill": "kv_producer", "decode": "kv_consumer"}
 
 
@@ -68,18 +69,22 @@ def settings_of(site, model, block_size):
             "worker_extension_cls": "overwriting.Overwriting"}
 
 
-def transfer_of(site, role, connector, policy):
+def transfer_of(site, role, connector, policy, options):
+    if connector == OWN:
+        own = {"kv_connector_module_path": "weft.vllm.connector",
+               "kv_connector_extra_config": {"lease": LEASE_SECONDS, **options}}
+    else:
+        own = {"kv_connector_extra_config": {"backends": [site.backend],
+                                             "kv_lease_duration": LEASE_SECONDS, **options}}
     return {"kv_connector": connector, "kv_role": ROLES[role], "kv_buffer_device": "cpu",
-            "kv_load_failure_policy": policy,
-            "kv_connector_extra_config": {"backends": [site.backend],
-                                          "kv_lease_duration": LEASE_SECONDS}}
+            "kv_load_failure_policy": policy, **own}
 
 
 class Engine(Child):
     def __init__(self, site, role, model="llama", connector="NixlConnector", policy="fail",
                  block_size=BLOCK_SIZE, port=None, variables=None, receives=None,
-                 one_process=False):
-        settings = settings_of(site, model, block_size)
+                 one_process=False, options=None, **more):
+        settings = {**settings_of(site, model, block_size), **more}
         variables = dict(variables or {})
         if one_process:
             settings["distributed_executor_backend"] = "uni"
@@ -89,12 +94,13 @@ class Engine(Child):
         self.port = port or free_port()
         self.metrics = f"127.0.0.1:{free_port()}"
         if role != "alone":
-            settings["kv_transfer_config"] = transfer_of(site, role, connector, policy)
+            settings["kv_transfer_config"] = transfer_of(site, role, connector, policy,
+                                                         options or {})
         super().__init__(
             [site.python, str(HERE / "node.py"), json.dumps(settings)],
             environment_of(site, {"VLLM_NIXL_SIDE_CHANNEL_PORT": str(self.port),
                                   "WEFT_METRICS_LISTEN": self.metrics, **variables},
-                           with_package=receives is not None))
+                           with_package=receives is not None or connector == OWN))
         self.name, self.logs = role, site.logs
         self.begun = time.monotonic()
 

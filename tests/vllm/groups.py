@@ -1,6 +1,7 @@
 """Which engines a case takes. Cases share engines, for to start them takes longest."""
 
 import contextlib
+import functools
 
 import cases
 import updates
@@ -48,6 +49,22 @@ def blocks(campaign, fabric, wanted):
     """Prefill's blocks are half as long as decode's."""
     with beside_ucx(campaign, fabric, {"block_size": SMALL_BLOCK}, {}) as pair:
         campaign.attempt("blocks", fabric, wanted, lambda: cases.tokens(pair))
+
+
+def waits(campaign, fabric, wanted):
+    """How long decode waits, over Weft and then over NIXL's UCX with the same kind of memory
+    between. One pair after the other: prefill polls for as long as it keeps blocks."""
+    ucx = {"variables": {"UCX_TLS": {"shm": "shm,cma,tcp,self"}.get(fabric.name, "tcp,self")}}
+    seconds = []
+    for engine, settings in ((campaign.engine_over_ucx, ucx),
+                             (functools.partial(campaign.engine, fabric), {})):
+        with running([engine(role, **settings) for role in ("prefill", "decode")]) as pair:
+            measured = cases.Waits(cases.Pair(*pair, None, fabric))
+            seconds.append({name: getattr(measured, name)() for name in sorted(wanted)})
+    than, those = seconds
+    for name in sorted(wanted):
+        campaign.attempt(name, fabric, wanted,
+                         lambda name=name: cases.not_longer(those[name], than[name]))
 
 
 def new_weights(campaign, fabric, wanted):

@@ -98,6 +98,7 @@ Result<void> ControlPlane::open() {
 
 void ControlPlane::run(asio::io_context& context, const char* name) {
   pthread_setname_np(pthread_self(), name);
+  take_short_turns();
   context.run();
   const Lock lock(mutex_);
   --threads_;

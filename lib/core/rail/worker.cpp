@@ -327,6 +327,7 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 }
 
 void Worker::loop(Place place) {
+  take_short_turns();
   const topo::NearNode near(place.numa_node);
   std::optional<topo::OneCore> core;
   if (place.core && pthread_getaffinity_np(pthread_self(), sizeof cores_, &cores_) == 0) {

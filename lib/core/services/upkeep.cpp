@@ -24,6 +24,7 @@ void Upkeep::stop() {
 }
 
 void Upkeep::loop() {
+  take_short_turns();
   Lock lock(mutex_);
   const auto asked = [this]() WEFT_REQUIRES(mutex_) { return stopping_; };
   while (!stops_.wait(mutex_, Deadline::in(period), asked)) {
