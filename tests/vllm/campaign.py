@@ -15,18 +15,28 @@ UPDATES = ("updates", "trainer_killed")
 GROUPS = {
     groups.pull: ("tokens", "changed", "killed", "frozen"),
     groups.push: ("push",),
+    groups.own: ("own", "recomputed", "aborted", "references"),
+    groups.unfenced: ("unfenced",),
+    groups.nixl_references: ("nixl_references",),
     groups.mla: ("mla",),
     groups.blocks: ("blocks",),
     groups.waits: ("waits", "stalls"),
     groups.new_weights: UPDATES,
 }
-COMPARED_WITH_ONE = (groups.pull, groups.push)
+COMPARED_WITH_ONE = (groups.pull, groups.push, groups.own, groups.unfenced,
+                     groups.nixl_references)
 ABOUT = {
     "tokens": "tokens equal those of one engine, Weft's counters equal the KV bytes",
     "changed": "decode's tokens change with the bytes that are moved",
     "killed": "prefill is killed while two decodes load from it; another one follows",
     "frozen": "prefill stands still while two decodes load from it, and goes on",
     "push": "NixlPushConnector: prefill writes; otherwise as tokens",
+    "own": "WeftConnector; otherwise as tokens",
+    "recomputed": "WeftConnector with the policy recompute: a used reference gives right tokens",
+    "aborted": "WeftConnector: requests are aborted while they load; no block is lost",
+    "references": "WeftConnector: changed, used, late, foreign references: right or refused",
+    "unfenced": "WeftConnector without its proof gives wrong tokens, so the table can fail",
+    "nixl_references": "the same table for NixlConnector, over Weft and over UCX, as it comes",
     "mla": "a model with one latent vector for all heads: tokens equal those over UCX",
     "blocks": "prefill's blocks are half as long as decode's: tokens equal those over UCX",
     "waits": "decode's wait for its KV cache, beside UCX: 600 and 2,000 tokens, 8 at a time",
@@ -35,10 +45,12 @@ ABOUT = {
     "trainer_killed": "a trainer is killed in the midst of a step: the tokens stay",
 }
 # Where a stopped process would stop the transfer, and where one way is enough.
-OVER = {"frozen": ("tcp", "efa"), "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",),
-        "waits": ("tcp", "shm"), "stalls": ("tcp", "shm")}
+OWN = ("own", "recomputed", "aborted", "references", "unfenced")
+OVER = {"unfenced": ("shm",), "nixl_references": ("shm",), "frozen": ("tcp", "efa"),
+        "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",), "waits": ("tcp", "shm"), "stalls": ("tcp", "shm")}
 # Those look at Weft's counters to see that a read is under way, compare with UCX, or have no NIXL.
-OF_WEFT = ("frozen", "killed", "mla", "blocks", "waits", "stalls", *UPDATES)
+OF_WEFT = ("frozen", "killed", "mla", "blocks", "waits", "stalls", "nixl_references", *OWN,
+           *UPDATES)
 
 
 class Campaign:

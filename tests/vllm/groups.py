@@ -4,10 +4,13 @@ import contextlib
 import functools
 
 import cases
+import references
 import updates
-from engines import running
+from engines import OWN, running
 
 SMALL_BLOCK = 32
+ABORT_SECONDS = 60
+PROOF_BYTES = 8  # The lease's number, which WeftConnector reads with each request.
 
 
 def pull(campaign, fabric, wanted):
@@ -37,6 +40,55 @@ def push(campaign, fabric, wanted):
                   for role in ("prefill", "decode")]) as (prefill, decode):
         pair = cases.Pair(prefill, decode, campaign.alone(), fabric, direction="write")
         campaign.attempt("push", fabric, wanted, lambda: cases.tokens(pair))
+
+
+def own(campaign, fabric, wanted):
+    """WeftConnector. The second decode computes what it can't load."""
+    engine = functools.partial(campaign.engine, fabric, connector=OWN)
+    with running([engine("prefill"), engine("decode"),
+                  engine("decode", policy="recompute")]) as (prefill, decode, other), \
+            contextlib.ExitStack() as ends:
+        alone = campaign.alone()
+        cases.handed_over(prefill, decode, cases.prompt_of(1))  # They meet.
+        pair = cases.Pair(prefill, decode, alone, fabric, proof=PROOF_BYTES)
+        campaign.attempt("own", fabric, wanted, lambda: cases.tokens(pair))
+        campaign.attempt("recomputed", fabric, wanted, lambda: references.refused_then_recomputed(
+            prefill, other, alone))
+        campaign.attempt("aborted", fabric, wanted, lambda: references.aborts(
+            prefill, decode, alone, ABORT_SECONDS))
+
+        def another():
+            return ends.enter_context(running([engine("prefill")]))[0]
+
+        campaign.attempt("references", fabric, wanted, lambda: refer(
+            references.Table(prefill, decode, alone, another)))
+
+
+def refer(table):
+    table.common()
+    table.own()
+    return table.check_none_wrong()
+
+
+def unfenced(campaign, fabric, wanted):
+    """WeftConnector without its proof."""
+    with running([campaign.engine(fabric, role, connector=OWN, options={"fenced": False})
+                  for role in ("prefill", "decode")]) as (prefill, decode):
+        campaign.attempt("unfenced", fabric, wanted, lambda: references.without_the_proof(
+            prefill, decode, campaign.alone()))
+
+
+def nixl_references(campaign, fabric, wanted):
+    """The same table for NixlConnector, as it comes: over Weft and over UCX."""
+    def measured(engine):
+        with running([engine("prefill"), engine("decode")]) as (prefill, decode):
+            table = references.Table(prefill, decode, campaign.alone())
+            table.common()
+            return table.told()
+
+    campaign.attempt("nixl_references", fabric, wanted, lambda: (
+        f"WEFT: {measured(functools.partial(campaign.engine, fabric))}. "
+        f"UCX: {measured(campaign.engine_over_ucx)}"))
 
 
 def mla(campaign, fabric, wanted):

@@ -6,6 +6,7 @@ It reads commands as lines of JSON, answers each with one, and ends with its inp
   {"do": "generate", "requests": [{"name": ..., "prompt": [...], "tokens": N, "kv": ...}, ...]}
   {"do": "begin", "requests": [...]}  as generate, but answers at once; "collect" has the answers
   {"do": "running"}                   how many of those that were begun have not ended
+  {"do": "abort", "names": [...]}     of those that were begun; "collect" has no answer of them
   {"do": "overwrite", "value": X}     fills the whole KV cache with one number
   {"do": "call", "method": NAME, "arguments": {...}}  of all workers
 """
@@ -37,6 +38,10 @@ class Node:
 
     def running(self):
         return sum(name not in self._ended for name in self._begun)
+
+    def abort(self, names):
+        self.engine.abort_request(names)
+        self._begun = [name for name in self._begun if name not in names]
 
     def collect(self):
         begun, self._begun = self._begun, []
@@ -80,7 +85,7 @@ class Node:
     def _obey(self, do, **arguments):
         return {"about": self.about, "generate": self.generate, "begin": self.begin,
                 "running": self.running, "collect": self.collect,
-                "overwrite": self.overwrite, "call": self.call}[do](**arguments)
+                "abort": self.abort, "overwrite": self.overwrite, "call": self.call}[do](**arguments)
 
 
 def main():

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-import torch  # type: ignore[import-not-found]
-
 import weft
 
 from ._reference import Refused
@@ -161,5 +159,7 @@ class Caches:
 
     @staticmethod
     def _add(engine: weft.Engine, storage: Any, device: Any) -> weft.Segment:
+        import torch  # type: ignore[import-not-found]
+
         whole = torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
         return engine.add(whole)
