@@ -14,6 +14,7 @@ engine fails, and vLLM's `kv_load_failure_policy` decides what becomes of the re
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
@@ -26,6 +27,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (  # type: ignore[
     KVConnectorMetadata,
     KVConnectorRole,
     KVConnectorTransferResults,
+    KVConnectorWorkerMetadata,
     SupportsHMA,
 )
 from vllm.logger import init_logger  # type: ignore[import-not-found]
@@ -40,6 +42,7 @@ from ._caches import Caches
 from ._leases import DONE, WANTED, Leases
 from ._loads import Load, Loader, Pages
 from ._reference import Reference, Refused, digest_of, digest_of_tokens
+from ._step import loaded_step
 
 __all__ = ["Settings", "WeftConnector"]
 
@@ -96,6 +99,18 @@ class _Address(KVConnectorHandshakeMetadata):  # type: ignore[misc]
     """Of a worker's engine."""
 
     address: str
+
+
+@dataclass
+class _Loaded(KVConnectorWorkerMetadata):  # type: ignore[misc]
+    """What a worker tells the scheduler: the step of its weights."""
+
+    step: int
+
+    def aggregate(self, other: KVConnectorWorkerMetadata) -> KVConnectorWorkerMetadata:
+        """Steps are loaded by all workers or by none."""
+        assert isinstance(other, _Loaded)
+        return _Loaded(max(self.step, other.step))
 
 
 class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
@@ -188,6 +203,9 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
         results = self.get_transfer_results(finished_req_ids)
         return results.finished_sending, results.finished_recving
 
+    def build_connector_worker_meta(self) -> KVConnectorWorkerMetadata | None:
+        return _Loaded(loaded_step())
+
     def wait_for_layer_load(self, layer_name: str) -> None:
         """Requests are not scheduled before their load has ended."""
 
@@ -205,21 +223,18 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
 
 
 def _open(options: dict[str, Any], name: str) -> weft.Engine:
-    """Listens where vLLM's other parts do, unless told otherwise."""
-    if "listen" not in options and not weft_variable("listen"):
+    """Without credentials only this machine's engines reach it."""
+
+    def given(option: str) -> bool:
+        return option in options or f"WEFT_{option.upper()}" in os.environ
+
+    if not given("listen") and (given("secret_file") or given("tls_certificate")):
         options["listen"] = f"{_with_brackets(get_ip())}:0"
     options.setdefault("name", name)
     engine = weft.Engine(**options)
     logger.info("Weft %s: engine %s at %s, rails %s", weft.__version__, engine.name, engine.address,
                 ", ".join(rail.name for rail in engine.info().rails))
     return engine
-
-
-def weft_variable(option: str) -> str | None:
-    """Of the environment, which Engine reads by itself."""
-    import os
-
-    return os.environ.get(f"WEFT_{option.upper()}")
 
 
 def _with_brackets(address: str) -> str:
@@ -246,6 +261,7 @@ class _Scheduler:
         self._awaited: dict[str, Reference | Refused] = {}
         self._loading: set[str] = set()
         self._said_wanted = time.monotonic()
+        self._weights = 0
 
     def arrived(self, request: Any) -> None:
         params = request.kv_transfer_params
@@ -329,6 +345,8 @@ class _Scheduler:
 
     def told(self, output: Any) -> None:
         self._loading -= set(output.finished_recving or ())
+        if output.kv_connector_worker_meta is not None:
+            self._weights = output.kv_connector_worker_meta.step
 
     def finished(self, request: Any,
                  blocks: tuple[list[int], ...]) -> tuple[bool, dict[str, Any] | None]:
@@ -351,7 +369,8 @@ class _Scheduler:
             return False, None
         reference = Reference(
             lender=self._engine.address, workers=self.workers, slot=lease.slot,
-            generation=lease.generation, seconds=self._settings.lease, model=self._model, weights=0,
+            generation=lease.generation, seconds=self._settings.lease, model=self._model,
+            weights=self._weights,
             tokens=tokens, prompt=prompt_digest(request, tokens),
             blocks=[list(each) for each in blocks])
         return True, reference.params(name, self._engine_id)
@@ -389,7 +408,7 @@ class _Worker:
             block_tokens=[group.kv_cache_spec.block_size for group in groups])
         self._loader = Loader(self._engine, self._caches, rank=self._rank,
                               timeout=self._settings.load_timeout, verify=self._settings.verify,
-                              version=lambda: 0, fenced=self._settings.fenced)
+                              version=loaded_step, fenced=self._settings.fenced)
 
     def obey(self, step: _Step) -> None:
         assert self._loader is not None

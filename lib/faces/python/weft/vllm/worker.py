@@ -14,6 +14,7 @@ from weft import weights
 from ._interface import WeightTransferEngine, WeightTransferInitInfo, WeightTransferUpdateInfo
 from ._sleep import refuse_asleep
 from ._staging import Room, Staging
+from ._step import note_step
 
 __all__ = ["InitInfo", "UpdateInfo", "Worker"]
 
@@ -111,6 +112,7 @@ class Worker(WeightTransferEngine):  # type: ignore[misc]
             initialize_layerwise_reload(self.model)
             self.model.load_weights(iter(self._staging.tensors.items()))
             finalize_layerwise_reload(self.model, self.model_config)
+            note_step(self._reading.step)
             if self.device.type != "cpu":
                 torch.accelerator.synchronize()  # Copies read the memory that is let go of next.
         finally:
