@@ -21,6 +21,7 @@ from weft.vllm._reference import Reference, Refused, digest_of
 BLOCKS, TOKENS, LAYERS = 40, 16, 6
 LEASE_SECONDS = 60.0
 SECONDS = 20.0
+ALL = Pages.of([(each, each) for each in range(BLOCKS)])
 
 
 class Tensor:
@@ -92,7 +93,8 @@ class Site:
         )
 
     def load(self, reference: Reference, local: list[int]) -> Result:
-        self.loader.begin(Load("request", reference, [Pages(local, reference.blocks[0])]))
+        pages = Pages.of(list(zip(local, reference.blocks[0], strict=True)))
+        self.loader.begin(Load("request", reference, [pages]))
         return self.result()
 
     def result(self) -> Result:
@@ -147,7 +149,7 @@ def test_a_reference_is_good_once(site: Site) -> None:
 def test_a_lease_that_ends_under_the_read_is_seen(site: Site) -> None:
     lease = site.leases.lend("a")
     reference = site.reference(lease, list(range(BLOCKS)))
-    site.loader.begin(Load("request", reference, [Pages(*[list(range(BLOCKS))] * 2)]))
+    site.loader.begin(Load("request", reference, [ALL]))
     site.leases.end("a")  # Before, while or after bytes come: by then none counts.
     error = site.result().error
     assert error is None or "does not keep" in str(error)
@@ -203,7 +205,7 @@ def test_an_abort_ends_the_load(site: Site) -> None:
     reference = site.reference(site.leases.lend("b"), list(range(BLOCKS)))
     begun = time.monotonic()
     for number in range(50):
-        site.loader.begin(Load(f"{number}", reference, [Pages(*[list(range(BLOCKS))] * 2)]))
+        site.loader.begin(Load(f"{number}", reference, [ALL]))
         site.loader.cancel(f"{number}")
     left = {f"{number}" for number in range(50)}
     while left:
@@ -254,11 +256,41 @@ def test_what_is_no_reference_is_refused() -> None:
         ({}, "not one of WeftConnector's"),
         ({"weft": 5}, "not one of WeftConnector's"),
         ({"weft": {"format": 9}, "weft_seal": digest_of({"format": 9})}, "format 9"),
-        ({"weft": {"format": 1}, "weft_seal": digest_of({"format": 1})}, "lacks a field"),
+        ({"weft": {"format": 1}, "weft_seal": digest_of({"format": 1})}, "'lender' is missing"),
         ({**reference().params("r", "e"), "remote_block_ids": [[7, 9]]}, "blocks were changed"),
     ):
         with pytest.raises(Refused, match=why):
             Reference.read(params)
+
+
+@pytest.mark.parametrize("name", vars(reference()))
+def test_nonsense_is_refused_whoever_sealed_it(name: str) -> None:
+    """Clients of the server can write references, too."""
+    for value in (None, -1, 2**70, True, [], [[]], {}, [["x"]], [[-1]], float("nan"), [None]):
+        if name == "blocks" and value == [[]]:
+            continue
+        own = reference().params("r", "e")["weft"] | {name: value}
+        with pytest.raises(Refused, match=f"'{name}' is missing or makes no sense"):
+            Reference.read({"weft": own, "weft_seal": digest_of(own)})
+
+
+def test_a_forged_reference_is_refused() -> None:
+    params = reference().params("r", "e", b"secret")
+    assert Reference.read(params, b"secret") == reference()
+    for key in (b"", b"another"):
+        with pytest.raises(Refused, match="not the same secret_file"):
+            Reference.read(params, key)
+        with pytest.raises(Refused, match="not the same secret_file"):
+            Reference.read(reference().params("r", "e", key), b"secret")
+
+
+@pytest.mark.parametrize("field", ["slot", "blocks"])
+def test_numbers_that_lead_nowhere_end_the_load(site: Site, field: str) -> None:
+    right = site.reference(site.leases.lend("a"), [1])
+    wrong = replace(right, **{field: {"slot": 2**32 - 1, "blocks": [[2**32 - 1]]}[field]})
+    assert "leaves what the peer granted" in str(site.load(wrong, [2]).error)
+    assert site.load(replace(right, workers=["nowhere"]), [2]).error is not None
+    assert site.load(right, [2]).error is None
 
 
 def layout(**changes: Any) -> Layout:

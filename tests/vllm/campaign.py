@@ -16,6 +16,7 @@ GROUPS = {
     groups.pull: ("tokens", "changed", "killed", "frozen"),
     groups.push: ("push",),
     groups.own: ("own", "recomputed", "aborted", "references"),
+    groups.chaos: ("chaos",),
     groups.unfenced: ("unfenced",),
     groups.nixl_references: ("nixl_references",),
     groups.mla: ("mla",),
@@ -23,7 +24,7 @@ GROUPS = {
     groups.waits: ("waits", "stalls"),
     groups.new_weights: UPDATES,
 }
-COMPARED_WITH_ONE = (groups.pull, groups.push, groups.own, groups.unfenced,
+COMPARED_WITH_ONE = (groups.pull, groups.push, groups.own, groups.chaos, groups.unfenced,
                      groups.nixl_references)
 ABOUT = {
     "tokens": "tokens equal those of one engine, Weft's counters equal the KV bytes",
@@ -35,6 +36,7 @@ ABOUT = {
     "recomputed": "WeftConnector with the policy recompute: a used reference gives right tokens",
     "aborted": "WeftConnector: requests are aborted while they load; no block is lost",
     "references": "WeftConnector: changed, used, late, foreign references: right or refused",
+    "chaos": "WeftConnector: both sides are frozen, killed and started anew under 8 requests",
     "unfenced": "WeftConnector without its proof gives wrong tokens, so the table can fail",
     "nixl_references": "the same table for NixlConnector, over Weft and over UCX, as it comes",
     "mla": "a model with one latent vector for all heads: tokens equal those over UCX",
@@ -45,17 +47,18 @@ ABOUT = {
     "trainer_killed": "a trainer is killed in the midst of a step: the tokens stay",
 }
 # Where a stopped process would stop the transfer, and where one way is enough.
-OWN = ("own", "recomputed", "aborted", "references", "unfenced")
+OWN = ("own", "recomputed", "aborted", "references", "chaos", "unfenced")
 OVER = {"unfenced": ("shm",), "nixl_references": ("shm",), "frozen": ("tcp", "efa"),
-        "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",), "waits": ("tcp", "shm"), "stalls": ("tcp", "shm")}
+        "killed": ("tcp", "efa"), "mla": ("tcp",), "blocks": ("tcp",), "waits": ("tcp", "shm"),
+        "stalls": ("tcp", "shm")}
 # Those look at Weft's counters to see that a read is under way, compare with UCX, or have no NIXL.
 OF_WEFT = ("frozen", "killed", "mla", "blocks", "waits", "stalls", "nixl_references", *OWN,
            *UPDATES)
 
 
 class Campaign:
-    def __init__(self, site, build, tell):
-        self.site, self.build, self.tell = site, build, tell
+    def __init__(self, site, build, tell, minutes):
+        self.site, self.build, self.tell, self.minutes = site, build, tell, minutes
         self.results = []  # (name, fabric, "ok" or "FAILED" or "skipped").
         self._alone = None
         self._fresh_loads = None

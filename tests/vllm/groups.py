@@ -70,6 +70,19 @@ def refer(table):
     return table.check_none_wrong()
 
 
+def chaos(campaign, fabric, wanted):
+    """WeftConnector under faults."""
+    options = {"lease": references.LEASE_SECONDS, "load_timeout": references.LEASE_SECONDS}
+
+    def engine(role):
+        return campaign.engine(fabric, role, connector=OWN, options=options)
+
+    with running([engine("prefill"), engine("decode")]) as pair, contextlib.ExitStack() as ends:
+        storm = references.Chaos(*pair, campaign.alone(),
+                                 lambda role: ends.enter_context(running([engine(role)]))[0])
+        campaign.attempt("chaos", fabric, wanted, lambda: storm.run(60 * campaign.minutes))
+
+
 def unfenced(campaign, fabric, wanted):
     """WeftConnector without its proof."""
     with running([campaign.engine(fabric, role, connector=OWN, options={"fenced": False})
@@ -104,19 +117,20 @@ def blocks(campaign, fabric, wanted):
 
 
 def waits(campaign, fabric, wanted):
-    """How long decode waits, over Weft and then over NIXL's UCX with the same kind of memory
-    between. One pair after the other: prefill polls for as long as it keeps blocks."""
+    """How long decode waits, over NIXL's UCX, over NIXL with Weft, and by WeftConnector. One pair
+    after the other: prefill polls for as long as it keeps blocks."""
     ucx = {"variables": {"UCX_TLS": {"shm": "shm,cma,tcp,self"}.get(fabric.name, "tcp,self")}}
-    seconds = []
-    for engine, settings in ((campaign.engine_over_ucx, ucx),
-                             (functools.partial(campaign.engine, fabric), {})):
+    seconds = {}
+    for name, engine, settings in (("UCX", campaign.engine_over_ucx, ucx),
+                                   ("WEFT", functools.partial(campaign.engine, fabric), {}),
+                                   (OWN, functools.partial(campaign.engine, fabric),
+                                    {"connector": OWN})):
         with running([engine(role, **settings) for role in ("prefill", "decode")]) as pair:
             measured = cases.Waits(cases.Pair(*pair, None, fabric))
-            seconds.append({name: getattr(measured, name)() for name in sorted(wanted)})
-    than, those = seconds
-    for name in sorted(wanted):
-        campaign.attempt(name, fabric, wanted,
-                         lambda name=name: cases.not_longer(those[name], than[name]))
+            seconds[name] = {case: getattr(measured, case)() for case in sorted(wanted)}
+    for case in sorted(wanted):
+        campaign.attempt(case, fabric, wanted, lambda case=case: cases.not_longer(
+            {name: each[case] for name, each in seconds.items()}, than="UCX"))
 
 
 def new_weights(campaign, fabric, wanted):

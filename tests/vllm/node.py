@@ -85,7 +85,8 @@ class Node:
     def _obey(self, do, **arguments):
         return {"about": self.about, "generate": self.generate, "begin": self.begin,
                 "running": self.running, "collect": self.collect,
-                "abort": self.abort, "overwrite": self.overwrite, "call": self.call}[do](**arguments)
+                "abort": self.abort, "overwrite": self.overwrite,
+                "call": self.call}[do](**arguments)
 
 
 def main():

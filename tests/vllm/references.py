@@ -1,6 +1,9 @@
 """What becomes of a reference to prefill's KV cache that is used late, twice, or changed."""
 
+import collections
 import copy
+import itertools
+import random
 import time
 
 from cases import (
@@ -9,6 +12,7 @@ from engines import BLOCK_SIZE, TOKENS_OF_CACHE
 
 LENGTH = 600
 REPLAY_SECONDS = 60
+LEASE_SECONDS = 10  # In chaos: what a killed decode had asked for is free again after it.
 RIGHT, REFUSED, WRONG = "right", "refused", "WRONG TOKENS"
 
 
@@ -104,13 +108,14 @@ class Table:
 
 def change_blocks(kv, change):
     """In all places where a connector may look."""
-    kv["remote_block_ids"] = [[change(block) for block in group] for group in kv["remote_block_ids"]]
+    kv["remote_block_ids"] = [[change(block) for block in group]
+                              for group in kv["remote_block_ids"]]
     if "weft" in kv:
         kv["weft"]["blocks"] = kv["remote_block_ids"]
 
 
 def without_the_proof(prefill, decode, reference):
-    """The test of the test: with the fence taken out a reference that was used gives wrong tokens."""
+    """The test of the test: with the fence taken out a used reference gives wrong tokens."""
     table = Table(prefill, decode, reference)
     prompt, kv = table.referred()
     table.used("used once", prompt, kv)
@@ -148,7 +153,6 @@ def check_no_block_lost(prefill, decode, reference):
 
 def aborts(prefill, decode, reference, seconds):
     """Requests are aborted at any moment of their load; afterwards no block is missing."""
-    import random
     chance, until, count = random.Random(7), time.monotonic() + seconds, 0
     while time.monotonic() < until:
         asked = []
@@ -164,8 +168,65 @@ def aborts(prefill, decode, reference, seconds):
         decode.begin("collect")
         answers = decode.answer()
         check_same(answers[0], reference.tokens(asked[3]["prompt"]), "the one that was kept")
-    return f"{count} requests, three of four aborted; {check_no_block_lost(prefill, decode, reference)}"
+    lost = check_no_block_lost(prefill, decode, reference)
+    return f"{count} requests, three of four aborted; {lost}"
 
 
-__all__ = ["Table", "Wrong", "aborts", "check_no_block_lost", "refused_then_recomputed",
+class Chaos:
+    """Eight requests at a time, while prefill and decode are frozen, killed and started anew.
+    `start`: one of that role at the address of the one before."""
+
+    FREEZE_SECONDS = 5
+
+    def __init__(self, prefill, decode, reference, start):
+        self.engines = {"prefill": prefill, "decode": decode}
+        self.reference, self.start = reference, start
+        self.chance = random.Random(5)
+        self.counts = collections.Counter()
+
+    def run(self, seconds):
+        until = time.monotonic() + seconds
+        faults = itertools.cycle(("none", "freeze prefill", "freeze decode", "kill prefill", "none",
+                                  "kill decode"))
+        while time.monotonic() < until:
+            self._round(next(faults))
+        time.sleep(LEASE_SECONDS)  # What decodes that were killed had asked for.
+        lost = check_no_block_lost(*self.engines.values(), self.reference)
+        return f"{dict(self.counts)}; {lost}"
+
+    def _round(self, fault):
+        asked = []
+        for _ in range(8):
+            prompt = prompt_of(LENGTH, 20_000 + self.counts["requests"])
+            self.counts["requests"] += 1
+            name = next(names)
+            asked.append((prompt, request(prompt, prefilled(self.engines["prefill"], prompt, name),
+                                          name=name)))
+        decode = self.engines["decode"]
+        decode.begin("generate", requests=[each for _, each in asked])
+        time.sleep(self.chance.random() * 0.05)
+        how, _, role = fault.partition(" ")
+        if how == "freeze":
+            self.engines[role].freeze()
+            time.sleep(self.FREEZE_SECONDS)
+            self.engines[role].thaw()
+        elif how == "kill":
+            self.engines[role].kill()
+        self.counts[fault] += 1
+        if fault != "kill decode":
+            for (prompt, _), answer in zip(asked, decode.answer(), strict=True):
+                self._ended(fault, prompt, answer)
+        if how == "kill":
+            self.engines[role] = self.start(role)
+
+    def _ended(self, fault, prompt, answer):
+        if answer["ended"] == "length":
+            check_same(answer, self.reference.tokens(prompt), fault)
+            self.counts["right"] += 1
+        else:
+            check(fault != "none", f"a request ended with '{answer['ended']}' without a fault")
+            self.counts["refused"] += 1
+
+
+__all__ = ["Chaos", "Table", "Wrong", "aborts", "check_no_block_lost", "refused_then_recomputed",
            "without_the_proof"]

@@ -61,8 +61,8 @@ class Layout:
 def regions_of(
     layer: str, tensor: Any, *, group: int, blocks: int, segment: int, base: int
 ) -> list[Region]:
-    """Of a layer's tensor, whose first or second dimension counts blocks. `base`: where it begins in
-    its segment. Refuses a tensor whose blocks do not lie in one piece each."""
+    """Of a layer's tensor, whose first or second dimension counts blocks. Refuses one whose blocks
+    do not lie in one piece each. `base`: where the tensor begins in its segment."""
     size, dtype = tensor.element_size(), str(tensor.dtype)
     strides = [each * size for each in tensor.stride()]
     for axis in (0, 1):

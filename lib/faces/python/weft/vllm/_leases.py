@@ -1,10 +1,10 @@
 """Which requests' KV caches prefill keeps for decode. The tables lie in the memory of prefill's
 scheduler; decode's workers read and write them without it.
 
-A lease is a number in a slot. Decode reads the blocks first, and the slot afterwards: if the lease's
-number still stands there, no block was used again before it was read. So a lease ends by one store
-into prefill's own memory. Nobody is asked, and a decode that is frozen, cut off or gone holds nothing
-up.
+A lease is a number in a slot. Decode reads the blocks first, and the slot afterwards: if the
+lease's number still stands there, no block was used again before it was read. So a lease ends by
+one store into prefill's own memory. Nobody is asked, and a decode that is frozen, cut off or gone
+holds nothing up.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = ["LEASES", "NUMBER", "REPLIES", "Lease", "Leases", "reply_offset"]
 LEASES = "weft.vllm/leases"
 REPLIES = "weft.vllm/replies"
 NUMBER = 8  # bytes
+LOOK_SECONDS = 0.01  # between looks at what decode has said
 DONE, WANTED = 0, 1  # what a worker of decode says of a lease: numbers of its reply
 
 
@@ -49,6 +50,7 @@ class Leases:
     def __init__(self, engine: weft.Engine, *, slots: int, ranks: int, seconds: float) -> None:
         self.ranks, self.seconds = ranks, seconds
         self._held: dict[str, Lease] = {}
+        self._looked = 0.0
         self._free = list(range(slots))
         self._leases = engine.share(weft.Memory.own(slots * NUMBER), LEASES, weft.Rights.read)
         self._replies = engine.share(
@@ -87,7 +89,11 @@ class Leases:
 
     def ended(self) -> list[tuple[str, bool]]:
         """Ends those that decode is done with (True), or has not wanted for long (False)."""
-        now, ended = time.monotonic(), []
+        now = time.monotonic()
+        ended: list[tuple[str, bool]] = []
+        if now - self._looked < LOOK_SECONDS:
+            return ended
+        self._looked = now
         for lease in list(self._held.values()):
             done = all(self._reply(lease.slot, rank, DONE) == lease.generation
                        for rank in range(self.ranks))

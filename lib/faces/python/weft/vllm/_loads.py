@@ -7,9 +7,11 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Callable, Iterable
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import Any
 
 import weft
 
@@ -19,7 +21,10 @@ from ._reference import Reference, Refused
 
 __all__ = ["Load", "Loader", "Pages", "Result"]
 
-THREADS = 16
+# For each prefill, so that one that hangs holds no other up.
+THREADS = 8
+# Threads of all prefills that may have a number under way at a time.
+NUMBERS = 512
 QUIET_SECONDS = 10.0
 
 
@@ -27,14 +32,19 @@ QUIET_SECONDS = 10.0
 class Pages:
     """Block tables of one group of layers, of equal length."""
 
-    local: list[int]
-    remote: list[int]
+    local: array[int]
+    remote: array[int]
+
+    @staticmethod
+    def of(pairs: Sequence[tuple[int, int]]) -> Pages:
+        return Pages(array("I", [pair[0] for pair in pairs]), array("I", [pair[1] for pair in pairs]))
 
 
 @dataclass(frozen=True)
 class Load:
     request: str
     reference: Reference
+    """Without its blocks, which `pages` has."""
     pages: list[Pages]
 
 
@@ -72,20 +82,22 @@ class Loader:
         self._engine, self._caches, self._rank = engine, caches, rank
         self._timeout, self._verify, self._version = timeout, verify, version
         self._fenced = fenced
+        self._closed = False
         self._peers: dict[tuple[str, str], _Peer] = {}
-        self._meeting = threading.Lock()
+        self._meeting: dict[tuple[str, str], threading.Lock] = {}
+        self._pools: dict[str, ThreadPoolExecutor] = {}
+        self._pooling = threading.Lock()
         self._running: dict[str, _Running] = {}
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="weft-load")
         # Numbers that are read and written, one for each thread at a time.
-        self._numbers = engine.add(weft.Memory.own(THREADS * NUMBER))
+        self._numbers = engine.add(weft.Memory.own(NUMBERS * NUMBER))
         self._values = memoryview(self._numbers).cast("Q")
         self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
-        for index in range(THREADS):
+        for index in range(NUMBERS):
             self._free.put(index)
 
     def begin(self, load: Load) -> None:
         running = self._running[load.request] = _Running()
-        running.future = self._threads.submit(self._run, load, running)
+        running.future = self._submit(load.reference, self._run, load, running)
 
     def refuse(self, request: str, why: str) -> None:
         """A load that fails before it begins."""
@@ -109,20 +121,37 @@ class Loader:
     def say(self, references: Iterable[Reference], what: int) -> None:
         """Tells lenders that requests are still wanted, or that this worker is done with them."""
         for reference in references:
-            self._threads.submit(self._say_quietly, reference, what)
+            self._submit(reference, self._say_quietly, reference, what)
 
     def close(self) -> None:
         for request in list(self._running):
             self.cancel(request)
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        with self._pooling:
+            pools, self._pools = list(self._pools.values()), {}
+            self._closed = True
+        for pool in pools:
+            pool.shutdown(wait=True, cancel_futures=True)
         self._values.release()
+
+    def _submit(self, reference: Reference, work: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        with self._pooling:
+            if self._closed:
+                refused: Future[Any] = Future()
+                refused.cancel()
+                return refused
+            pool = self._pools.get(reference.lender)
+            if pool is None:
+                pool = self._pools[reference.lender] = ThreadPoolExecutor(
+                    THREADS, thread_name_prefix="weft-load")
+            return pool.submit(work, *arguments)
 
     def _run(self, load: Load, running: _Running) -> Result:
         begun = time.monotonic()
-        size, error = 0, None
+        size = 0
+        error: Exception | None = None
         try:
             size = self._load(load, running, weft_deadline(self._timeout))
-        except (Refused, weft.Error, OSError, ValueError) as failed:
+        except Exception as failed:  # Whatever it is, the request has an end.
             error = failed
         for transfer in running.transfers:
             _settle(transfer)
@@ -183,13 +212,16 @@ class Loader:
             self._say(reference, self._meet(reference, left), what, left)
         except Refused:
             return
-        except (weft.Error, OSError, ValueError):
+        except Exception:
             self._forget(reference)
 
     def _forget(self, reference: Reference) -> None:
         """Prefill is met again next time: another process may answer at its address."""
         if self._rank < len(reference.workers):
             self._peers.pop(self._key(reference), None)
+        with self._pooling:
+            if pool := self._pools.pop(reference.lender, None):
+                pool.shutdown(wait=False)  # What it has begun, or has to begin, it still does.
 
     def _key(self, reference: Reference) -> tuple[str, str]:
         return reference.lender, reference.workers[self._rank]
@@ -201,7 +233,7 @@ class Loader:
         key = self._key(reference)
         if peer := self._peers.get(key):
             return peer
-        with self._meeting:
+        with self._meeting.setdefault(key, threading.Lock()):
             if peer := self._peers.get(key):
                 return peer
             lender = self._engine.connect(key[0], left())

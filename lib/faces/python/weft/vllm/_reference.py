@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from array import array
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Reference", "Refused", "digest_of", "digest_of_tokens"]
+__all__ = ["Reference", "Refused", "digest_of", "digest_of_tokens", "key_of"]
 
 FORMAT = 1
 
@@ -43,11 +43,11 @@ class Reference:
     blocks: list[list[int]]
     """Of prefill's cache, for each group of layers, from the prompt's first token on."""
 
-    def params(self, request: str, engine: str) -> dict[str, Any]:
+    def params(self, request: str, engine: str, key: bytes = b"") -> dict[str, Any]:
         """For the answer of prefill. Proxies hand it to decode as it is; what does not begin with
         `weft` is for those that look inside."""
         host, _, port = self.lender.rpartition(":")
-        own = {**asdict(self), "format": FORMAT}
+        own = {**vars(self), "format": FORMAT}
         return {
             "do_remote_prefill": True,
             "do_remote_decode": False,
@@ -58,35 +58,67 @@ class Reference:
             "remote_block_ids": self.blocks,
             "tp_size": len(self.workers),
             "weft": own,
-            "weft_seal": digest_of(own),
+            "weft_seal": digest_of(own, key),
         }
 
     @staticmethod
-    def read(params: dict[str, Any]) -> Reference:
+    def read(params: dict[str, Any], key: bytes = b"") -> Reference:
         """Refuses what was changed on the way, in the part that is used or in the copy of it that
-        others read."""
+        others read, and what was made without the key."""
         own = params.get("weft")
         if not isinstance(own, dict):
             raise Refused("the reference is not one of WeftConnector's")
-        if digest_of(own) != params.get("weft_seal"):
-            raise Refused("the reference was changed after prefill made it")
+        if digest_of(own, key) != params.get("weft_seal"):
+            raise Refused("the reference was changed after prefill made it, or both sides have not "
+                          "the same secret_file")
         if own.get("format") != FORMAT:
             raise Refused(f"the reference has format {own.get('format')}, and this side {FORMAT}")
-        named = {each.name: own[each.name] for each in fields(Reference) if each.name in own}
-        try:
-            reference = Reference(**named)
-        except TypeError as error:
-            raise Refused(f"the reference lacks a field: {error}") from None
+        for name, right in FORMS.items():
+            if name not in own or not right(own[name]):
+                raise Refused(f"the reference's field '{name}' is missing or makes no sense")
+        reference = Reference(**{name: own[name] for name in FORMS})
         seen = params.get("remote_block_ids", reference.blocks)
-        if [list(each) for each in seen] != reference.blocks:
+        if seen != reference.blocks:
             raise Refused("the reference's blocks were changed after prefill made it")
         return reference
 
 
-def digest_of(value: Any) -> str:
+def _number(most: int) -> Callable[[Any], bool]:
+    return lambda value: type(value) is int and 0 <= value <= most
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _list_of(right: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and value != [] and all(map(right, value))
+
+
+# What makes sense, whoever wrote it: clients of the server can.
+FORMS: dict[str, Callable[[Any], bool]] = {
+    "lender": _text,
+    "workers": _list_of(_text),
+    "slot": _number(2**32 - 1),
+    "generation": _number(2**64 - 1),
+    "seconds": lambda value: type(value) in (int, float) and 0 < value < 1e9,
+    "model": _text,
+    "weights": _number(2**64 - 1),
+    "tokens": _number(2**32 - 1),
+    "prompt": _text,
+    "blocks": _list_of(lambda group: isinstance(group, list) and all(map(_number(2**32 - 1), group))),
+}
+
+
+def digest_of(value: Any, key: bytes = b"") -> str:
     """Of anything that JSON can say; the order of keys does not matter."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), default=str)
-    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(text.encode(), digest_size=16, key=key).hexdigest()
+
+
+def key_of(secret: bytes) -> bytes:
+    """For seals, of what the engines of a group share."""
+    return hashlib.blake2b(secret, digest_size=32, person=b"weft.vllm seal").digest()
 
 
 def digest_of_tokens(tokens: Sequence[int]) -> str:

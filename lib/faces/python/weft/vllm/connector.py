@@ -17,7 +17,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import Any
 
 from vllm.config import VllmConfig  # type: ignore[import-not-found]
@@ -41,7 +42,7 @@ from weft._options import Options
 from ._caches import Caches
 from ._leases import DONE, WANTED, Leases
 from ._loads import Load, Loader, Pages
-from ._reference import Reference, Refused, digest_of, digest_of_tokens
+from ._reference import Reference, Refused, digest_of, digest_of_tokens, key_of
 from ._step import loaded_step
 
 __all__ = ["Settings", "WeftConnector"]
@@ -121,6 +122,10 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
     def __init__(self, vllm_config: VllmConfig, role: KVConnectorRole,
                  kv_cache_config: Any) -> None:
         super().__init__(vllm_config, role, kv_cache_config)
+        for group in kv_cache_config.transfer_groups:
+            if type(group.kv_cache_spec).__name__ == "MambaSpec":
+                raise ValueError("WeftConnector does not move the states of state-space layers yet: "
+                                 f"{group.layer_names[0]}")
         settings, options = Settings.read(
             dict(self._kv_transfer_config.kv_connector_extra_config or {}))
         part = "scheduler" if role is KVConnectorRole.SCHEDULER else "worker"
@@ -130,7 +135,8 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
         self._scheduler: _Scheduler | None = None
         self._worker: _Worker | None = None
         if role is KVConnectorRole.SCHEDULER:
-            self._scheduler = _Scheduler(vllm_config, kv_cache_config, settings, engine)
+            self._scheduler = _Scheduler(vllm_config, kv_cache_config, settings, engine,
+                                         _key_of(options))
         else:
             self._worker = _Worker(vllm_config, kv_cache_config, settings, engine)
 
@@ -237,6 +243,12 @@ def _open(options: dict[str, Any], name: str) -> weft.Engine:
     return engine
 
 
+def _key_of(options: dict[str, Any]) -> bytes:
+    """Of the secret that the engines share; without one seals find mistakes, but no forgery."""
+    file = options.get("secret_file") or os.environ.get("WEFT_SECRET_FILE")
+    return key_of(Path(file).read_bytes().rstrip(b"\n")) if file else b""
+
+
 def _with_brackets(address: str) -> str:
     return f"[{address}]" if ":" in address else address
 
@@ -245,10 +257,10 @@ class _Scheduler:
     """Keeps leases at prefill, and block tables at decode."""
 
     def __init__(self, vllm_config: VllmConfig, kv_cache_config: Any, settings: Settings,
-                 engine: weft.Engine) -> None:
+                 engine: weft.Engine, key: bytes) -> None:
         parallel = vllm_config.parallel_config
         self.workers: list[str] = []
-        self._engine, self._settings = engine, settings
+        self._engine, self._settings, self._key = engine, settings, key
         self._engine_id = vllm_config.kv_transfer_config.engine_id
         self._cache = kv_cache_config
         self._model = model_digest(vllm_config)
@@ -259,7 +271,7 @@ class _Scheduler:
         self._computed: dict[str, int] = {}
         # Of requests that arrived here and have not their blocks yet.
         self._awaited: dict[str, Reference | Refused] = {}
-        self._loading: set[str] = set()
+        self._loading: dict[str, Reference | None] = {}
         self._said_wanted = time.monotonic()
         self._weights = 0
 
@@ -268,7 +280,8 @@ class _Scheduler:
         if not params or not params.get("do_remote_prefill"):
             return
         try:
-            self._awaited[request.request_id] = self._check(Reference.read(params), request)
+            reference = Reference.read(params, self._key)
+            self._awaited[request.request_id] = self._check(reference, request)
         except Refused as refused:
             self._awaited[request.request_id] = refused
 
@@ -299,12 +312,13 @@ class _Scheduler:
             if isinstance(awaited, Reference):
                 self._step.done.append(awaited)
             return
-        self._loading.add(name)
+        self._loading[name] = None
         try:
             if isinstance(awaited, Refused):
                 raise awaited
-            self._step.loads.append(Load(name, awaited, self._pages(
-                awaited, blocks.get_block_ids(), self._computed.pop(name))))
+            self._loading[name] = awaited
+            pages = self._pages(awaited, blocks.get_block_ids(), self._computed.pop(name))
+            self._step.loads.append(Load(name, replace(awaited, blocks=[]), pages))
         except Refused as refused:
             self._step.refused.append((name, str(refused)))
 
@@ -326,16 +340,17 @@ class _Scheduler:
             needed = -(-reference.tokens // group.kv_cache_spec.block_size)
             if count < needed:
                 raise Refused(f"the reference has {count} blocks of {needed}")
-            pages.append(Pages([pair[0] for pair in pairs], [pair[1] for pair in pairs]))
+            pages.append(Pages.of(pairs))
         return pages
 
     def step(self, scheduler_output: Any) -> _Step:
         step, self._step = self._step, _Step()
         step.aborted = [name for name in scheduler_output.finished_req_ids if name in self._loading]
         now = time.monotonic()
-        if self._awaited and now - self._said_wanted >= self._settings.lease / 4:
+        if now - self._said_wanted >= self._settings.lease / 4:
             self._said_wanted = now
-            step.wanted = [each for each in self._awaited.values() if isinstance(each, Reference)]
+            step.wanted = [each for each in (*self._awaited.values(), *self._loading.values())
+                           if isinstance(each, Reference)]
         for request, done in self._leases.ended():
             if not done:
                 logger.warning("Weft: no decode has wanted request %s for %.0f s: its blocks are "
@@ -344,7 +359,8 @@ class _Scheduler:
         return step
 
     def told(self, output: Any) -> None:
-        self._loading -= set(output.finished_recving or ())
+        for name in output.finished_recving or ():
+            self._loading.pop(name, None)
         if output.kv_connector_worker_meta is not None:
             self._weights = output.kv_connector_worker_meta.step
 
@@ -373,7 +389,7 @@ class _Scheduler:
             weights=self._weights,
             tokens=tokens, prompt=prompt_digest(request, tokens),
             blocks=[list(each) for each in blocks])
-        return True, reference.params(name, self._engine_id)
+        return True, reference.params(name, self._engine_id, self._key)
 
     def forget_all(self) -> None:
         self._step.released += self._leases.end_all()
