@@ -43,6 +43,7 @@ from ._caches import Caches
 from ._leases import DONE, WANTED, Leases
 from ._loads import Load, Loader, Pages
 from ._reference import Reference, Refused, digest_of, digest_of_tokens, key_of
+from ._stats import PromMetrics, Stats
 from ._step import loaded_step
 
 __all__ = ["Settings", "WeftConnector"]
@@ -146,6 +147,19 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
         if vllm_config.model_config is None or vllm_config.model_config.use_mla:
             return None
         return "LBHNC"
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: dict[str, Any] | None = None) -> Stats:
+        return Stats(data)
+
+    @classmethod
+    def build_prom_metrics(cls, vllm_config: VllmConfig, metric_types: Any, labelnames: list[str],
+                           per_engine_labelvalues: dict[int, list[object]]) -> PromMetrics:
+        return PromMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
+
+    def get_kv_connector_stats(self) -> Stats | None:
+        half = self._scheduler or self._worker
+        return half.stats.taken()  # type: ignore[union-attr]
 
     # In the scheduler.
 
@@ -274,6 +288,7 @@ class _Scheduler:
         self._loading: dict[str, Reference | None] = {}
         self._said_wanted = time.monotonic()
         self._weights = 0
+        self.stats = Stats()
 
     def arrived(self, request: Any) -> None:
         params = request.kv_transfer_params
@@ -353,6 +368,7 @@ class _Scheduler:
                            if isinstance(each, Reference)]
         for request, done in self._leases.ended():
             if not done:
+                self.stats.count("given_up")
                 logger.warning("Weft: no decode has wanted request %s for %.0f s: its blocks are "
                                "free again", request, self._settings.lease)
             step.released.append(request)
@@ -411,6 +427,7 @@ class _Worker:
                                       * parallel.pipeline_parallel_size)
         self._loader: Loader | None = None
         self._released: set[str] = set()
+        self.stats = Stats()
 
     @property
     def address(self) -> str:
@@ -445,6 +462,7 @@ class _Worker:
             return results
         for each in self._loader.results():
             results.finished_recving.add(each.request)
+            self.stats.note(each)
             if each.error is None:
                 logger.debug("Weft: request %s: %d bytes in %.1f ms", each.request, each.bytes,
                              1e3 * each.seconds)
