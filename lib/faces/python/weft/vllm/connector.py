@@ -132,7 +132,8 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
         part = "scheduler" if role is KVConnectorRole.SCHEDULER else "worker"
         if role is KVConnectorRole.SCHEDULER:
             options["metrics_listen"] = ""  # The workers move the bytes.
-        engine = _open(options, f"{self._kv_transfer_config.engine_id}/{part}/%p")
+        name = options.get("name", self._kv_transfer_config.engine_id)
+        engine = _open({**options, "name": f"{name}/{part}/%p"})
         self._scheduler: _Scheduler | None = None
         self._worker: _Worker | None = None
         if role is KVConnectorRole.SCHEDULER:
@@ -242,7 +243,7 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
                 half.close()
 
 
-def _open(options: dict[str, Any], name: str) -> weft.Engine:
+def _open(options: dict[str, Any]) -> weft.Engine:
     """Without credentials only this machine's engines reach it."""
 
     def given(option: str) -> bool:
@@ -250,7 +251,6 @@ def _open(options: dict[str, Any], name: str) -> weft.Engine:
 
     if not given("listen") and (given("secret_file") or given("tls_certificate")):
         options["listen"] = f"{_with_brackets(get_ip())}:0"
-    options.setdefault("name", name)
     engine = weft.Engine(**options)
     logger.info("Weft %s: engine %s at %s, rails %s", weft.__version__, engine.name, engine.address,
                 ", ".join(rail.name for rail in engine.info().rails))
