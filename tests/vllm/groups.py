@@ -10,6 +10,7 @@ from engines import OWN, running
 
 SMALL_BLOCK = 32
 ABORT_SECONDS = 60
+LOAD_SECONDS = 10
 PROOF_BYTES = 8  # The lease's number, which WeftConnector reads with each request.
 
 
@@ -72,7 +73,7 @@ def refer(table):
 
 def chaos(campaign, fabric, wanted):
     """WeftConnector under faults."""
-    options = {"lease": references.LEASE_SECONDS, "load_timeout": references.LEASE_SECONDS}
+    options = {"lease": references.LEASE_SECONDS, "load_timeout": LOAD_SECONDS}
 
     def engine(role):
         return campaign.engine(fabric, role, connector=OWN, options=options)

@@ -12,7 +12,9 @@ from engines import BLOCK_SIZE, TOKENS_OF_CACHE
 
 LENGTH = 600
 REPLAY_SECONDS = 60
-LEASE_SECONDS = 10  # In chaos: what a killed decode had asked for is free again after it.
+# In chaos: what a killed decode had asked for is free again after it. Long enough for prompts in all
+# blocks, one after the other.
+LEASE_SECONDS = 30
 RIGHT, REFUSED, WRONG = "right", "refused", "WRONG TOKENS"
 
 
