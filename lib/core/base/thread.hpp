@@ -82,8 +82,8 @@ class AllCores {
 };
 
 /// Asks for short turns on a core for the calling thread. Beside threads that compute it is let in
-/// sooner when it wakes, and a yield costs it less: Linux 6.18 takes a whole turn for one (2.8 ms on
-/// two cores). Kernels before 6.12 ignore it.
+/// sooner when it wakes, and a yield costs it less: Linux 6.18 takes a whole turn for one (2.8 ms
+/// on two cores). Kernels before 6.12 ignore it.
 inline void take_short_turns() noexcept {
   // The kernel's sched_attr, which glibc does not have before 2.41.
   struct {
