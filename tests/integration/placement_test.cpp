@@ -11,6 +11,7 @@
 
 #include "base/pace.hpp"
 #include "base/thread.hpp"
+#include "base/turns.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
 #include "one_core.hpp"
@@ -140,8 +141,8 @@ TEST(ShortTurns, ThreadsThatPeersWaitForHaveThem) {
   Config config = config_for("tcp", 0);
   config.threads = 1;
   const Engine engine = must(Engine::open(config));
-  // Progress, upkeep, control and its setup; they ask once they run.
-  EXPECT_TRUE(comes_to_be([] { return threads_with_short_turns() == 4; }));
+  // Upkeep, control and its setup ask once they run; the progress thread only beside others.
+  EXPECT_TRUE(comes_to_be([] { return threads_with_short_turns() >= 3; }));
 }
 
 TEST_F(Placement, ThreadsAreLeftAloneWhereThatIsWanted) {

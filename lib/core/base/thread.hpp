@@ -3,13 +3,10 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -80,24 +77,6 @@ class AllCores {
   cpu_set_t before_;
   bool bound_ = false;
 };
-
-/// Asks for short turns on a core for the calling thread. Beside threads that compute it is let in
-/// sooner when it wakes, and a yield costs it less: Linux 6.18 takes a whole turn for one (2.8 ms
-/// on two cores). Kernels before 6.12 ignore it.
-inline void take_short_turns() noexcept {
-  // The kernel's sched_attr, which glibc does not have before 2.41.
-  struct {
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime, deadline, period;
-  } wish{};
-  if (syscall(SYS_sched_getattr, 0, &wish, sizeof wish, 0) != 0 || wish.policy != SCHED_OTHER)
-    return;
-  wish.runtime = 100'000;  // ns; the shortest that the kernel takes
-  syscall(SYS_sched_setattr, 0, &wish, 0);
-}
 
 /// From 0 on, in the order in which threads ask first.
 inline std::size_t thread_number() noexcept {

@@ -12,6 +12,7 @@
 #include "base/sync.hpp"
 #include "base/system_error.hpp"
 #include "base/thread.hpp"
+#include "base/turns.hpp"
 
 namespace weft::core {
 namespace {

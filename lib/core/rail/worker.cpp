@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/pace.hpp"
 #include "base/thread.hpp"
+#include "base/turns.hpp"
 #include "peer/peer_state.hpp"
 #include "topo/machine.hpp"
 
@@ -327,7 +328,6 @@ void Worker::peer_died(const std::shared_ptr<PeerState>& peer) {
 }
 
 void Worker::loop(Place place) {
-  take_short_turns();
   const topo::NearNode near(place.numa_node);
   std::optional<topo::OneCore> core;
   if (place.core && pthread_getaffinity_np(pthread_self(), sizeof cores_, &cores_) == 0) {
@@ -339,8 +339,10 @@ void Worker::loop(Place place) {
   // A target sees no completions: that a rail woke it is all it knows of the work it does.
   bool served = false;
   Backoff backoff;
+  Turns turns;
   while (!stopping_.load(std::memory_order_relaxed)) {
     const auto now = Clock::now();
+    turns.choose(now);
     if (driven(now)) {
       stand_by();
       backoff.slept(Clock::now());

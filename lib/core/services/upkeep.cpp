@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/thread.hpp"
+#include "base/turns.hpp"
 #include "device/file/disk.hpp"
 
 namespace weft::core {
