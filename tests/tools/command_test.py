@@ -176,7 +176,7 @@ class Demo(Case):
             self.assertIn(word, result.stdout)
 
     def test_progress_bar(self):
-        arguments = ["demo", "--model", "llama-3.1-8b", "--tokens", "256", "--requests", "120"]
+        arguments = ["demo", "--model", "llama-3.1-8b", "--tokens", "256", "--requests", "24"]
         self.assertEqual(weft(*arguments, "--progress", "auto").stderr, "")
         self.assertIn("GB/s", weft(*arguments, "--progress", "always").stderr)
 
