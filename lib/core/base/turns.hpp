@@ -16,7 +16,7 @@ namespace weft::core {
 
 /// Asks for turns of 0.1 ms for the calling thread, or for those that the system gives. Beside
 /// threads that compute it is let in sooner when it wakes, and a yield costs it less: Linux 6.18
-/// takes a whole turn for one, 2.8 ms on two cores. Kernels before 6.12 ignore it.
+/// takes a whole turn for one, 1.4 ms on two cores. Kernels before 6.12 ignore it.
 inline void take_short_turns(bool asked = true) noexcept {
   // The kernel's sched_attr, which glibc does not have before 2.41.
   struct {
