@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "base/pace.hpp"
-#include "base/thread.hpp"
 #include "base/turns.hpp"
 #include "engines.hpp"
 #include "forwarding.hpp"
@@ -57,15 +56,10 @@ std::map<std::size_t, int> kept_threads() {
 int threads_with_short_turns() {
   int count = 0;
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    struct {
-      std::uint32_t size, policy;
-      std::uint64_t flags;
-      std::int32_t nice;
-      std::uint32_t priority;
-      std::uint64_t runtime, deadline, period;
-    } told{};
+    core::SchedulingAttributes told{};
     const pid_t id = std::stoi(task.path().filename());
-    if (syscall(SYS_sched_getattr, id, &told, sizeof told, 0) == 0 && told.runtime == 100'000)
+    if (syscall(SYS_sched_getattr, id, &told, sizeof told, 0) == 0 &&
+        told.runtime == core::short_turn)
       ++count;
   }
   return count;

@@ -14,21 +14,25 @@
 
 namespace weft::core {
 
+/// The kernel's sched_attr, which glibc does not have before 2.41.
+struct SchedulingAttributes {
+  std::uint32_t size, policy;
+  std::uint64_t flags;
+  std::int32_t nice;
+  std::uint32_t priority;
+  std::uint64_t runtime, deadline, period;
+};
+
+constexpr std::uint64_t short_turn = 100'000;  // ns; the shortest that the kernel takes
+
 /// Asks for turns of 0.1 ms for the calling thread, or for those that the system gives. Beside
 /// threads that compute it is let in sooner when it wakes, and a yield costs it less: Linux 6.18
 /// takes a whole turn for one, 1.4 ms on two cores. Kernels before 6.12 ignore it.
 inline void take_short_turns(bool asked = true) noexcept {
-  // The kernel's sched_attr, which glibc does not have before 2.41.
-  struct {
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime, deadline, period;
-  } wish{};
+  SchedulingAttributes wish{};
   if (syscall(SYS_sched_getattr, 0, &wish, sizeof wish, 0) != 0 || wish.policy != SCHED_OTHER)
     return;
-  wish.runtime = asked ? 100'000 : 0;  // ns; the shortest that the kernel takes
+  wish.runtime = asked ? short_turn : 0;
   syscall(SYS_sched_setattr, 0, &wish, 0);
 }
 
