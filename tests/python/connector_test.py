@@ -300,7 +300,7 @@ def layout(**changes: Any) -> Layout:
         for layer in ("layers.0", "layers.1")
         for each in regions_of(layer, tensor, group=0, blocks=BLOCKS, segment=0, base=0)
     ]
-    return Layout((TOKENS,), BLOCKS, regions)
+    return Layout((TOKENS,), regions)
 
 
 def test_layouts_that_differ_are_refused_by_name() -> None:

@@ -6,8 +6,7 @@ import itertools
 import random
 import time
 
-from cases import (
-    ANSWER_TOKENS, LONG, Wrong, check, check_same, names, prefilled, prompt_of, request)
+from cases import ANSWER_TOKENS, LONG, check, check_same, names, prefilled, prompt_of, request
 from engines import BLOCK_SIZE, TOKENS_OF_CACHE
 
 LENGTH = 600
@@ -228,7 +227,3 @@ class Chaos:
         else:
             check(fault != "none", f"a request ended with '{answer['ended']}' without a fault")
             self.counts["refused"] += 1
-
-
-__all__ = ["Chaos", "Table", "Wrong", "aborts", "check_no_block_lost", "refused_then_recomputed",
-           "without_the_proof"]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import weft
@@ -43,7 +44,6 @@ class Region:
 class Layout:
     block_tokens: tuple[int, ...]
     """For each group of layers."""
-    blocks: int
     regions: list[Region]
 
     def encoded(self) -> bytes:
@@ -55,7 +55,7 @@ class Layout:
         if told.pop("format", None) != FORMAT:
             raise Refused("prefill describes its cache in another format: another version of Weft")
         regions = [Region(**{**each, "shape": tuple(each["shape"])}) for each in told["regions"]]
-        return Layout(tuple(told["block_tokens"]), told["blocks"], regions)
+        return Layout(tuple(told["block_tokens"]), regions)
 
 
 def regions_of(
@@ -71,11 +71,10 @@ def regions_of(
         # A block of vLLM's may be several of the kernel's.
         kernel_blocks = tensor.shape[axis] // blocks
         shape = (kernel_blocks, *tensor.shape[axis + 1 :])
-        inner = [each * size for each in tensor.stride()[axis:]]
-        if not _dense(shape, inner, size):
+        if not _dense(shape, strides[axis:], size):
             continue
         parts = tensor.shape[0] if axis == 1 else 1
-        length = _product(shape) * size
+        length = math.prod(shape) * size
         return [
             Region(layer, part, dtype, shape, length, group, segment,
                    base + part * strides[0] * axis, strides[axis] * kernel_blocks)
@@ -87,17 +86,10 @@ def regions_of(
     )
 
 
-def _product(numbers: Sequence[int]) -> int:
-    product = 1
-    for each in numbers:
-        product *= each
-    return product
-
-
 def _dense(shape: Sequence[int], strides: Sequence[int], size: int) -> bool:
     """Whether such elements fill one piece of memory, in any order of the dimensions."""
     span = size + sum((count - 1) * stride for count, stride in zip(shape, strides, strict=True))
-    return span == _product(shape) * size
+    return span == math.prod(shape) * size
 
 
 @dataclass(frozen=True)
@@ -149,12 +141,10 @@ class Caches:
                 found = regions_of(layer, part, group=groups[layer], blocks=blocks,
                                    segment=number, base=base)
                 begun = sum(each.layer == layer for each in regions)
-                regions += [Region(**{**each.__dict__, "part": begun + each.part})
-                            for each in found]
-        self.layout = Layout(tuple(block_tokens), blocks, regions)
-        self._grants = [segment.grant(weft.Rights.read) for segment in self.segments]
-        for index, grant in enumerate(self._grants):
-            engine.publish(segment_name(index), grant)
+                regions += [replace(each, part=begun + each.part) for each in found]
+        self.layout = Layout(tuple(block_tokens), regions)
+        for index, segment in enumerate(self.segments):
+            engine.publish(segment_name(index), segment.grant(weft.Rights.read))
         self._told = engine.share(bytearray(self.layout.encoded()), LAYOUT, weft.Rights.read)
 
     @staticmethod

@@ -138,7 +138,7 @@ class WeftConnector(KVConnectorBase_V1, SupportsHMA):  # type: ignore[misc]
         self._worker: _Worker | None = None
         if role is KVConnectorRole.SCHEDULER:
             self._scheduler = _Scheduler(vllm_config, kv_cache_config, settings, engine,
-                                         _key_of(options))
+                                         _key_of(engine))
         else:
             self._worker = _Worker(vllm_config, kv_cache_config, settings, engine)
 
@@ -257,9 +257,9 @@ def _open(options: dict[str, Any]) -> weft.Engine:
     return engine
 
 
-def _key_of(options: dict[str, Any]) -> bytes:
+def _key_of(engine: weft.Engine) -> bytes:
     """Of the secret that the engines share; without one seals find mistakes, but no forgery."""
-    file = options.get("secret_file") or os.environ.get("WEFT_SECRET_FILE")
+    file = next(each.value for each in engine.info().settings if each.name == "secret_file")
     return key_of(Path(file).read_bytes().rstrip(b"\n")) if file else b""
 
 
